@@ -1,0 +1,19 @@
+# Every third-party dependency, in one place. All are Debian packages (docs/decisions/).
+find_package(Threads REQUIRED)
+if(CMAKE_CROSSCOMPILING)
+  include(deps_cross)
+  return()
+endif()
+find_package(PkgConfig REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(fmt REQUIRED)
+# Highway (float CPU kernels) is used as headers alone: its library holds dispatch state that is not wanted.
+find_path(TQ_HIGHWAY_INCLUDE_DIR hwy/highway.h REQUIRED)
+pkg_check_modules(Oniguruma REQUIRED IMPORTED_TARGET oniguruma)
+pkg_check_modules(Utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
+# Command line and line editing (libedit, BSD licence): the program only.
+find_package(CLI11 REQUIRED)
+pkg_check_modules(Libedit REQUIRED IMPORTED_TARGET libedit)
+if(TQ_TESTS AND NOT TQ_FUZZ)
+  find_package(GTest REQUIRED)
+endif()
