@@ -1,0 +1,23 @@
+// Every codec type that codec_list.inc names: one include per line.
+#pragma once
+
+#include "codec/iq4_nl.h"
+#include "codec/iq4_xs.h"
+#include "codec/mxfp4.h"
+#include "codec/nvfp4.h"
+#include "codec/plain.h"
+#include "codec/q1_0.h"
+#include "codec/q2_0.h"
+#include "codec/q2_k.h"
+#include "codec/q3_k.h"
+#include "codec/q4_0.h"
+#include "codec/q4_1.h"
+#include "codec/q4_k.h"
+#include "codec/q5_0.h"
+#include "codec/q5_1.h"
+#include "codec/q5_k.h"
+#include "codec/q6_k.h"
+#include "codec/q8_0.h"
+#include "codec/tq1_0.h"
+#include "codec/tq2_0.h"
+#include "codec/turbo_quant.h"

@@ -1,0 +1,39 @@
+// What the block formats of GGUF files share. Each format is one small header with kName,
+// kBlockValues, kBlockBytes and DecodeBlock(bytes, values); this gives it DecodeRow. Formulas are
+// exact until their last operation, so every value is rounded at most once and equals the format's
+// reference bit for bit.
+#pragma once
+
+#include <cstdint>
+
+#include "codec/format.h"
+#include "tensor/half.h"
+
+namespace tq {
+
+template <typename Block>
+struct BlockCodec {
+  static void DecodeRow(const StoredMatrix& m, int64_t row, int64_t col, int64_t n, float* out) {
+    const uint8_t* in = reinterpret_cast<const uint8_t*>(m.data + row * m.row_bytes) +
+                        col / Block::kBlockValues * Block::kBlockBytes;
+    for (int64_t i = 0; i < n; i += Block::kBlockValues, in += Block::kBlockBytes) {
+      Block::DecodeBlock(in, out + i);
+    }
+  }
+};
+
+inline uint16_t LoadU16(const uint8_t* in) { return static_cast<uint16_t>(in[0] | in[1] << 8); }
+inline uint32_t LoadU32(const uint8_t* in) {
+  return static_cast<uint32_t>(LoadU16(in)) | static_cast<uint32_t>(LoadU16(in + 2)) << 16;
+}
+inline float LoadF16(const uint8_t* in) { return F16ToF32(LoadU16(in)); }
+
+// Twice the values of a 4-bit float (e2m1); code 8 is +0. Stored scales are halved to match.
+inline constexpr int8_t kE2M1Doubled[16] = {0, 1,  2,  3,  4,  6,  8,  12,
+                                            0, -1, -2, -3, -4, -6, -8, -12};
+
+// The 16 levels of the IQ4 formats.
+inline constexpr int8_t kIq4Levels[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                          1,    13,   25,  38,  53,  69,  89,  113};
+
+}  // namespace tq

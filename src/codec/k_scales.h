@@ -1,0 +1,19 @@
+// The 12 bytes of 6-bit scales and minima that Q4_K and Q5_K share, one pair per 32 values.
+#pragma once
+
+#include "codec/block_codec.h"
+
+namespace tq {
+
+struct KScale {
+  int scale;
+  int min;
+};
+
+// j = 0 .. 7.
+inline KScale UnpackKScale(const uint8_t* x, int j) {
+  if (j < 4) return {x[j] & 63, x[j + 4] & 63};
+  return {(x[j + 4] & 15) | (x[j - 4] >> 6) << 4, (x[j + 4] >> 4) | (x[j] >> 6) << 4};
+}
+
+}  // namespace tq

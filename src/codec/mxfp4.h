@@ -1,0 +1,24 @@
+// MXFP4, 32 values in 17 bytes: u8 exponent e, 16 bytes (low nibbles: values 0..15, high: 16..31)
+// of 4-bit floats. 2^(e - 127) * f[q].
+#pragma once
+
+#include "codec/block_codec.h"
+
+namespace tq {
+
+struct Mxfp4 : BlockCodec<Mxfp4> {
+  static constexpr const char* kName = "mxfp4";
+  static constexpr int kBlockValues = 32;
+  static constexpr int kBlockBytes = 17;
+  static void DecodeBlock(const uint8_t* in, float* out) {
+    // 2^(e - 128), denormal for e < 2; the halved scale keeps e = 255 finite.
+    const uint32_t e = in[0];
+    const float scale = std::bit_cast<float>(e < 2 ? 0x00200000u << e : (e - 1) << 23);
+    for (int j = 0; j < 16; ++j) {
+      out[j] = scale * static_cast<float>(kE2M1Doubled[in[1 + j] & 15]);
+      out[j + 16] = scale * static_cast<float>(kE2M1Doubled[in[1 + j] >> 4]);
+    }
+  }
+};
+
+}  // namespace tq

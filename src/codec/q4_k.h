@@ -1,0 +1,30 @@
+// Q4_K, 256 values in 144 bytes: f16 d, f16 dmin, 12 bytes of scales, 128 bytes of codes: each 32
+// bytes hold 32 values in their low nibbles, then the next 32 in the high ones. d * scale * q -
+// dmin * min.
+#pragma once
+
+#include "codec/block_codec.h"
+#include "codec/k_scales.h"
+
+namespace tq {
+
+struct Q4K : BlockCodec<Q4K> {
+  static constexpr const char* kName = "q4_k";
+  static constexpr int kBlockValues = 256;
+  static constexpr int kBlockBytes = 144;
+  static void DecodeBlock(const uint8_t* in, float* out) {
+    const float d = LoadF16(in);
+    const float dmin = LoadF16(in + 2);
+    for (int j = 0; j < 8; ++j) {
+      const KScale s = UnpackKScale(in + 4, j);
+      const float scale = d * static_cast<float>(s.scale);
+      const float min = dmin * static_cast<float>(s.min);
+      for (int l = 0; l < 32; ++l) {
+        const int q = (in[16 + j / 2 * 32 + l] >> (j % 2 * 4)) & 15;
+        out[j * 32 + l] = scale * static_cast<float>(q) - min;
+      }
+    }
+  }
+};
+
+}  // namespace tq

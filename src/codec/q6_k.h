@@ -1,0 +1,28 @@
+// Q6_K, 256 values in 210 bytes: 128 bytes of low nibbles, 64 bytes of two high bits, 16 i8 scales
+// (one per 16 values), f16 d. d * scale * (q - 32). Per 128 values (64 low bytes, 32 high bytes)
+// value 32k + l takes low byte l + 32 (k & 1), its high nibble for k >= 2, and bits 2k, 2k + 1 of
+// high byte l.
+#pragma once
+
+#include "codec/block_codec.h"
+
+namespace tq {
+
+struct Q6K : BlockCodec<Q6K> {
+  static constexpr const char* kName = "q6_k";
+  static constexpr int kBlockValues = 256;
+  static constexpr int kBlockBytes = 210;
+  static void DecodeBlock(const uint8_t* in, float* out) {
+    const float d = LoadF16(in + 208);
+    for (int i = 0; i < 256; ++i) {
+      const int half = i / 128;
+      const int k = i / 32 % 4;
+      const int low = (in[half * 64 + k % 2 * 32 + i % 32] >> (k / 2 * 4)) & 15;
+      const int high = (in[128 + half * 32 + i % 32] >> (k * 2)) & 3;
+      const auto scale = static_cast<int8_t>(in[192 + i / 16]);
+      out[i] = d * static_cast<float>(scale) * static_cast<float>((low | high << 4) - 32);
+    }
+  }
+};
+
+}  // namespace tq
