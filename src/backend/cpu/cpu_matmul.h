@@ -1,0 +1,24 @@
+// The two phases of a grouped matmul on the CPU: prepare the activations of every matrix (rotate,
+// quantize), then stream all weights once, rows split over the threads by bytes.
+#pragma once
+
+#include <span>
+
+#include "backend/cpu/cpu_weight.h"
+#include "backend/cpu/kernels/float_ops.h"
+#include "backend/cpu/kernels/int_matmul.h"
+#include "backend/ops.h"
+#include "base/threads.h"
+#include "tensor/scratch.h"
+
+namespace tq {
+
+struct CpuKernels {
+  const FloatOps& floats;
+  const IntOps& ints;
+};
+
+void CpuMatMul(const CpuKernels& kernels, std::span<const MatMulArgs> args, ThreadPool& pool,
+               Scratch& scratch);
+
+}  // namespace tq

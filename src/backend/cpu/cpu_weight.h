@@ -1,0 +1,96 @@
+// CpuWeight: a matrix as the CPU kernels read it, one copy in huge pages. Nothing points into the
+// stored bytes it was made from.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/cpu/kernels/float_ops.h"
+#include "base/threads.h"
+#include "codec/hadamard.h"
+#include "codec/turbo_quant.h"
+
+namespace tq {
+
+// Memory for weights: huge pages shared by neighbours, so that small matrices do not waste one
+// each.
+class WeightArena {
+ public:
+  struct Block {
+    std::shared_ptr<const Buffer> owner;
+    std::byte* data = nullptr;  // 64-byte aligned
+  };
+  // Errors: kOutOfMemory.
+  Result<Block> Allocate(size_t bytes);
+
+ private:
+  std::shared_ptr<const Buffer> chunk_;
+  size_t used_ = 0;
+};
+
+class CpuWeight : public Weight {
+ public:
+  enum class Layout : uint8_t {
+    kFloatTiles,  // f32, f16, bf16 as they are, tile16
+    kCodeTiles,   // TurboQuant codes and scales, tile16 (repack.h)
+    kBlocks,      // stored bytes as they are; 16 rows at a time are decoded to f32 when used
+  };
+  // Errors: kOutOfMemory. `stored` has passed CheckStoredMatrix.
+  static Result<std::unique_ptr<CpuWeight>> Make(const StoredMatrix& stored,
+                                                 ActivationMode activations, WeightArena& arena,
+                                                 ThreadPool& pool);
+
+  int64_t bytes() const override { return bytes_; }
+  const char* kernel() const override;
+
+  Layout layout() const { return layout_; }
+  bool integer() const {
+    return layout_ == Layout::kCodeTiles && activations_ == ActivationMode::kInt8;
+  }
+  int64_t num_tiles() const { return (rows() + kTileRows - 1) / kTileRows; }
+  int64_t tile_bytes() const { return bytes_ / num_tiles(); }
+
+  bool rotated() const { return format().transform == Transform::kHadamard; }
+  const float* signs() const { return signs_.data(); }
+  const HadamardBlock& hadamard() const { return hadamard_; }
+
+  // kFloatTiles.
+  FloatType float_type() const { return float_type_; }
+  const std::byte* tiles() const { return block_.data; }
+  // kCodeTiles.
+  int layout_bits() const { return layout_bits_; }
+  const std::byte* codes() const { return block_.data; }
+  const uint16_t* scales() const { return scales_; }  // f16 [tiles][K / group][16]
+  const float* codebook() const { return codebook_.data(); }
+  const IntegerCodebook& integers() const { return integers_; }
+  // Columns per int8 scale of the activation.
+  int64_t activation_block() const { return rotated() ? 256 : format().group; }
+  // kBlocks.
+  const StoredMatrix& blocks() const { return blocks_; }
+
+  // out[K]: one row in the stored (maybe rotated) basis; not for kFloatTiles.
+  void DecodeRow(int64_t row, float* out) const;
+
+ private:
+  CpuWeight(const StoredMatrix& stored, ActivationMode activations);
+  Status Allocate(WeightArena& arena);
+  void Fill(const StoredMatrix& stored, ThreadPool& pool);
+  int64_t element_bytes() const { return float_type_ == FloatType::kF32 ? 4 : 2; }
+
+  ActivationMode activations_;
+  Layout layout_ = Layout::kBlocks;
+  FloatType float_type_ = FloatType::kF32;
+  int layout_bits_ = 0;
+  int64_t bytes_ = 0;
+  WeightArena::Block block_;
+  uint16_t* scales_ = nullptr;
+  std::vector<float> signs_;
+  HadamardBlock hadamard_;
+  std::array<float, 16> codebook_{};
+  IntegerCodebook integers_;
+  StoredMatrix blocks_;
+};
+
+}  // namespace tq

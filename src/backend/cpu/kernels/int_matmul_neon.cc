@@ -1,0 +1,151 @@
+// NEON with dotprod: sdot takes the signed table as it is, so sums start from 0.
+#include <arm_neon.h>
+
+#include "backend/cpu/kernels/int_matmul_tile.h"
+
+namespace tq {
+namespace {
+
+TQ_INLINE int8x16_t Table(const int8_t* integers, int shift, int mask) {
+  int8_t table[16];
+  for (int i = 0; i < 16; ++i) table[i] = integers[(i >> shift) & mask];
+  return vld1q_s8(table);
+}
+
+TQ_INLINE uint8x16_t LoadQuarter(const std::byte* p) {
+  return vld1q_u8(reinterpret_cast<const uint8_t*>(p));
+}
+TQ_INLINE uint8x16_t And(uint8x16_t v, uint8_t mask) { return vandq_u8(v, vdupq_n_u8(mask)); }
+TQ_INLINE int32x4_t Lookup(int8x16_t table, uint8x16_t index) {
+  return vreinterpretq_s32_s8(vqtbl1q_s8(table, index));
+}
+
+template <int kBits>
+struct NeonDecoder;
+
+template <>
+struct NeonDecoder<4> {
+  using Unit = uint8x16_t;
+  int8x16_t table;
+  explicit NeonDecoder(const int8_t* integers) : table(Table(integers, 0, 15)) {}
+  TQ_INLINE Unit Load(const std::byte* p) { return LoadQuarter(p); }
+  inline __attribute__((always_inline)) int32x4_t Step(Unit v, int t) const {
+    return Lookup(table, t == 0 ? And(v, 0x0F) : vshrq_n_u8(v, 4));
+  }
+};
+
+template <>
+struct NeonDecoder<2> {
+  using Unit = uint8x16_t;
+  int8x16_t low, high;
+  explicit NeonDecoder(const int8_t* integers)
+      : low(Table(integers, 0, 3)), high(Table(integers, 2, 3)) {}
+  TQ_INLINE Unit Load(const std::byte* p) { return LoadQuarter(p); }
+  inline __attribute__((always_inline)) int32x4_t Step(Unit v, int t) const {
+    return Lookup(t % 2 == 0 ? low : high, t < 2 ? And(v, 0x0F) : vshrq_n_u8(v, 4));
+  }
+};
+
+template <>
+struct NeonDecoder<3> {
+  struct Unit {
+    uint8x16_t a, b, c;
+  };
+  int8x16_t table;
+  explicit NeonDecoder(const int8_t* integers) : table(Table(integers, 0, 7)) {}
+  TQ_INLINE Unit Load(const std::byte* p) {
+    return {LoadQuarter(p), LoadQuarter(p + 64), LoadQuarter(p + 128)};
+  }
+  // The two codes spread over bits 6 and 7 of a, b and c, gathered into bits 0 - 5.
+  TQ_INLINE uint8x16_t Spread(const Unit& v) {
+    return vorrq_u8(vshrq_n_u8(v.a, 6),
+                    vorrq_u8(And(vshrq_n_u8(v.b, 4), 0x0C), And(vshrq_n_u8(v.c, 2), 0x30)));
+  }
+  inline __attribute__((always_inline)) int32x4_t Step(const Unit& v, int t) const {
+    const uint8x16_t raw = t < 2 ? v.a : t < 4 ? v.b : t < 6 ? v.c : Spread(v);
+    return Lookup(table, And(t % 2 == 0 ? raw : vshrq_n_u8(raw, 3), 0x07));
+  }
+};
+
+struct Neon {
+  using Vi = int32x4_t;
+  using Vf = float32x4_t;
+  static constexpr int kRows = 4;
+  static constexpr int PartsAtOnce(int tokens) {
+    return tokens < 3 ? 4 : tokens < 5 ? 2 : 1;
+  }  // 32 registers
+  static constexpr int ChainsPerSum(int) { return 1; }
+  static constexpr bool UnrollUnits(int tokens) { return tokens < 3; }
+  template <int kBits>
+  using Decoder = NeonDecoder<kBits>;
+
+  template <int kBits, int kM, int kParts, int kSums>
+  TQ_INLINE void DotUnit(const Decoder<kBits>& decoder, const std::byte* codes, int64_t stride,
+                         const int8_t* q, Vi (&acc)[kParts][kSums]) {
+#pragma GCC unroll 4
+    for (int i = 0; i < kParts; ++i) {
+      const auto unit = decoder.Load(codes + i * stride);
+#pragma GCC unroll 8
+      for (int t = 0; t < UnitShape<kBits>::kSteps; ++t) {
+        const int8x16_t w = vreinterpretq_s8_s32(decoder.Step(unit, t));
+#pragma GCC unroll 8
+        for (int m = 0; m < kM; ++m) {
+          int32_t four;
+          __builtin_memcpy(&four, q + (t * kM + m) * 4, 4);
+          acc[i][m] = vdotq_s32(acc[i][m], w, vreinterpretq_s8_s32(vdupq_n_s32(four)));
+        }
+      }
+    }
+  }
+
+  struct Codebook {
+    const float* values;
+    explicit Codebook(const float* codebook) : values(codebook) {}
+    inline __attribute__((always_inline)) Vf Get(Vi codes) const {
+      const float four[4] = {
+          values[vgetq_lane_s32(codes, 0) & 15], values[vgetq_lane_s32(codes, 1) & 15],
+          values[vgetq_lane_s32(codes, 2) & 15], values[vgetq_lane_s32(codes, 3) & 15]};
+      return vld1q_f32(four);
+    }
+  };
+  template <int kBits>
+  TQ_INLINE Vi ShiftRight(Vi v) {
+    return vshrq_n_s32(v, kBits);
+  }
+
+  TQ_INLINE Vi Set(int32_t value) { return vdupq_n_s32(value); }
+  TQ_INLINE Vf SetFloat(float value) { return vdupq_n_f32(value); }
+  TQ_INLINE Vf ZeroFloat() { return vdupq_n_f32(0.0f); }
+  TQ_INLINE Vf ToFloat(Vi v) { return vcvtq_f32_s32(v); }
+  TQ_INLINE Vf Fma(Vf a, Vf b, Vf c) { return vfmaq_f32(c, a, b); }
+  TQ_INLINE Vf Mul(Vf a, Vf b) { return vmulq_f32(a, b); }
+  TQ_INLINE Vf Add(Vf a, Vf b) { return vaddq_f32(a, b); }
+  TQ_INLINE Vf LoadScales(const uint16_t* p) {
+    return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)));
+  }
+  TQ_INLINE Vf LoadRows(const float* p, int rows) {
+    float four[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    for (int i = 0; i < rows; ++i) four[i] = p[i];
+    return vld1q_f32(four);
+  }
+  TQ_INLINE void StoreRows(float* p, Vf v, int rows) {
+    float four[4];
+    vst1q_f32(four, v);
+    for (int i = 0; i < rows; ++i) p[i] = four[i];
+  }
+  TQ_INLINE void StoreAll(float* p, Vf v) { vst1q_f32(p, v); }
+};
+
+void MatMul(const IntMatMulArgs& a, int64_t tile_begin, int64_t tile_end) {
+  const TileFunction* functions = a.layout_bits == 2   ? TileFunctionsForGroup<Neon, 2>(a.group)
+                                  : a.layout_bits == 3 ? TileFunctionsForGroup<Neon, 3>(a.group)
+                                                       : TileFunctionsForGroup<Neon, 4>(a.group);
+  RunTiles(a, functions, tile_begin, tile_end);
+}
+
+}  // namespace
+
+extern const IntOps kIntOpsNeon;
+const IntOps kIntOpsNeon = {MatMul, DecodeAnyTile<Neon>, /*unsigned_table=*/false};
+
+}  // namespace tq

@@ -1,0 +1,130 @@
+#include "backend/cpu/repack.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "codec/turbo_quant.h"
+
+namespace tq {
+namespace {
+
+constexpr int64_t kRows = 16;
+// Codes are unpacked this many columns at a time: a multiple of every unit and of every stored
+// word.
+constexpr int64_t kPieceColumns = 480;
+
+uint32_t LoadFour(const void* p) {
+  uint32_t four;
+  std::memcpy(&four, p, 4);
+  return four;
+}
+
+void StoreFour(std::byte* p, uint32_t four) { std::memcpy(p, &four, 4); }
+
+// Four codes side by side in the bytes of a word; `c` points at 4 x (steps of the unit) codes.
+void PackUnit(const uint8_t* c, int layout_bits, int64_t row, std::byte* unit) {
+  const auto step = [c](int t) { return LoadFour(c + 4 * t); };
+  if (layout_bits == 4) {
+    StoreFour(unit + 4 * row, step(0) | step(1) << 4);
+    return;
+  }
+  if (layout_bits == 2) {
+    StoreFour(unit + 4 * row, step(0) | step(1) << 2 | step(2) << 4 | step(3) << 6);
+    return;
+  }
+  constexpr uint32_t kTwoBits = 0x03030303;
+  const uint32_t spread = step(6) | step(7) << 3;
+  for (int v = 0; v < 3; ++v) {
+    const uint32_t own = step(2 * v) | step(2 * v + 1) << 3;
+    StoreFour(unit + 64 * v + 4 * row, own | (spread >> (2 * v) & kTwoBits) << 6);
+  }
+}
+
+void UnpackUnit(const std::byte* unit, int layout_bits, int64_t row, uint8_t* out) {
+  const auto put = [out](int t, uint32_t four) { std::memcpy(out + 4 * t, &four, 4); };
+  if (layout_bits == 4) {
+    const uint32_t word = LoadFour(unit + 4 * row);
+    put(0, word & 0x0F0F0F0F);
+    put(1, word >> 4 & 0x0F0F0F0F);
+    return;
+  }
+  if (layout_bits == 2) {
+    const uint32_t word = LoadFour(unit + 4 * row);
+    for (int t = 0; t < 4; ++t) put(t, word >> (2 * t) & 0x03030303);
+    return;
+  }
+  uint32_t spread = 0;
+  for (int v = 0; v < 3; ++v) {
+    const uint32_t word = LoadFour(unit + 64 * v + 4 * row);
+    put(2 * v, word & 0x07070707);
+    put(2 * v + 1, word >> 3 & 0x07070707);
+    spread |= (word >> 6 & 0x03030303) << (2 * v);
+  }
+  put(6, spread & 0x07070707);
+  put(7, spread >> 3 & 0x07070707);
+}
+
+int64_t UnitColumns(int layout_bits) { return layout_bits == 4 ? 8 : layout_bits == 2 ? 16 : 32; }
+int64_t UnitBytes(int layout_bits) { return layout_bits == 3 ? 192 : 64; }
+
+}  // namespace
+
+int LayoutBits(int codebook_entries, int group) {
+  if (codebook_entries <= 4) return 2;
+  return codebook_entries <= 8 && group % 32 == 0 ? 3 : 4;
+}
+
+void RepackCodeTile(const StoredMatrix& stored, int layout_bits, int64_t tile, std::byte* codes,
+                    uint16_t* scales) {
+  const int64_t unit_columns = UnitColumns(layout_bits);
+  const int64_t num_groups = stored.cols / stored.format.group;
+  const int64_t rows = std::min(kRows, stored.rows - tile * kRows);
+  std::memset(codes, 0, static_cast<size_t>(stored.cols / unit_columns * UnitBytes(layout_bits)));
+  std::memset(scales, 0, static_cast<size_t>(num_groups * kRows) * 2);
+  std::array<uint8_t, kPieceColumns> piece;
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t row = tile * kRows + r;
+    for (int64_t begin = 0; begin < stored.cols; begin += kPieceColumns) {
+      const int64_t n = std::min(kPieceColumns, stored.cols - begin);
+      TurboQuant::DecodeCodes(stored, row, begin, n, piece.data());
+      for (int64_t c = 0; c < n; c += unit_columns) {
+        PackUnit(piece.data() + c, layout_bits, r,
+                 codes + (begin + c) / unit_columns * UnitBytes(layout_bits));
+      }
+    }
+    for (int64_t g = 0; g < num_groups; ++g) {
+      std::memcpy(scales + g * kRows + r, stored.scales + (row * num_groups + g) * 2, 2);
+    }
+  }
+}
+
+void UnpackCodeRow(const std::byte* codes, int layout_bits, int64_t row_in_tile, int64_t col,
+                   int64_t n, uint8_t* out) {
+  const int64_t unit_columns = UnitColumns(layout_bits);
+  const std::byte* unit = codes + col / unit_columns * UnitBytes(layout_bits);
+  for (int64_t c = 0; c < n; c += unit_columns, unit += UnitBytes(layout_bits)) {
+    UnpackUnit(unit, layout_bits, row_in_tile, out + c);
+  }
+}
+
+void RepackFloatTile(const StoredMatrix& stored, int64_t element_bytes, int64_t tile,
+                     std::byte* out) {
+  const int64_t row_bytes = stored.cols * element_bytes;
+  const int64_t words = (row_bytes + 3) / 4;  // an odd 16-bit column gets a zero neighbour
+  const int64_t whole_words = row_bytes / 4;
+  const int64_t rows = std::min(kRows, stored.rows - tile * kRows);
+  std::memset(out, 0, static_cast<size_t>(words) * 64);
+  for (int64_t begin = 0; begin < words; begin += kRows) {  // a cache line of every row at a time
+    const int64_t end = std::min(words, begin + kRows);
+    for (int64_t r = 0; r < rows; ++r) {
+      const std::byte* in = stored.data + (tile * kRows + r) * stored.row_bytes;
+      for (int64_t i = begin; i < end; ++i) {
+        std::memcpy(out + i * 64 + r * 4, in + i * 4,
+                    static_cast<size_t>(i < whole_words ? 4 : row_bytes % 4));
+      }
+    }
+  }
+}
+
+}  // namespace tq

@@ -1,0 +1,97 @@
+#include "backend/ref/ref_backend.h"
+
+#include <utility>
+
+#include "backend/matrix_check.h"
+#include "backend/ref/ref_ops.h"
+#include "base/threads.h"
+
+namespace tq {
+namespace {
+
+class RefBackend : public Backend {
+ public:
+  explicit RefBackend(const BackendOptions& options)
+      : activations_(options.activations), pool_(options.num_threads) {}
+
+  std::string_view name() const override { return "ref"; }
+  std::string_view isa() const override { return "scalar"; }
+  ActivationMode activations() const override { return activations_; }
+  int num_threads() const override { return pool_.num_threads(); }
+
+  Result<std::unique_ptr<Weight>> Prepare(const StoredMatrix& stored) override {
+    TQ_RETURN_IF_ERROR(CheckStoredMatrix(stored));
+    return std::unique_ptr<Weight>(std::make_unique<ref::RefWeight>(stored));
+  }
+
+  void Embed(const EmbedArgs& args) override {
+    ForEach(static_cast<int64_t>(args.ids.size()),
+            [&](int64_t token) { ref::EmbedRow(args, token); });
+  }
+
+  void MatMul(std::span<const MatMulArgs> args, Scratch&) override {
+    std::vector<std::vector<ref::ActivationRow>> prepared;
+    for (const MatMulArgs& one : args) {
+      const StoredMatrix& matrix = static_cast<const ref::RefWeight&>(*one.weight).matrix();
+      std::vector<ref::ActivationRow>& rows = prepared.emplace_back();
+      rows.resize(static_cast<size_t>(one.num_tokens));
+      ForEach(one.num_tokens, [&](int64_t t) {
+        rows[t] =
+            ref::Prepare(matrix, one.x + t * matrix.cols, activations_ == ActivationMode::kInt8);
+      });
+    }
+    for (size_t i = 0; i < args.size(); ++i) {
+      pool_.ParallelFor(args[i].weight->rows(), 1, [&](int64_t begin, int64_t end, int) {
+        ref::MatMul(args[i], prepared[i], begin, end);
+      });
+    }
+  }
+
+  void RmsNorm(const RmsNormArgs& args) override {
+    ForEach(args.num_rows, [&](int64_t row) { ref::RmsNormRow(args, row); });
+  }
+  void Rope(const RopeArgs& args) override {
+    ForEach(args.num_tokens, [&](int64_t token) { ref::RopeToken(args, token); });
+  }
+  void KvAppend(const KvAppendArgs& args) override { ref::KvAppend(args); }
+
+  void Attention(const AttentionArgs& args, Scratch&) override {
+    for (const SequencePlan& sequence : args.plan->sequences) {
+      ForEach(sequence.num_tokens,
+              [&](int64_t i) { ref::AttentionToken(args, sequence, sequence.first_token + i); });
+    }
+  }
+
+  void Glu(const GluArgs& args) override {
+    pool_.ParallelFor(args.n, 1024,
+                      [&](int64_t begin, int64_t end, int) { ref::Glu(args, begin, end); });
+  }
+  void Add(const AddArgs& args) override {
+    for (int64_t i = 0; i < args.n; ++i) args.y[i] = args.y[i] + args.x[i];
+  }
+  void Softcap(const SoftcapArgs& args) override {
+    pool_.ParallelFor(args.n, 1024,
+                      [&](int64_t begin, int64_t end, int) { ref::Softcap(args, begin, end); });
+  }
+
+ private:
+  template <typename Body>
+  void ForEach(int64_t n, const Body& body) {
+    pool_.ParallelFor(n, 1, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i) body(i);
+    });
+  }
+
+  ActivationMode activations_;
+  ThreadPool pool_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Backend>> MakeRefBackend(const BackendOptions& options) {
+  return std::unique_ptr<Backend>(std::make_unique<RefBackend>(options));
+}
+
+std::vector<std::string> RefIsas() { return {"scalar"}; }
+
+}  // namespace tq

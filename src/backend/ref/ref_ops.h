@@ -1,0 +1,63 @@
+// The arithmetic of the ref backend, one function per op on a range of rows. Internal to
+// backend/ref.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "backend/ops.h"
+#include "codec/format.h"
+#include "codec/turbo_quant.h"
+
+namespace tq::ref {
+
+// A copy of a stored matrix; `matrix` points into the vectors.
+class RefWeight : public Weight {
+ public:
+  explicit RefWeight(const StoredMatrix& stored);
+  int64_t bytes() const override;
+  const char* kernel() const override { return "ref"; }
+  const StoredMatrix& matrix() const { return matrix_; }
+  const IntegerCodebook& integers() const { return integers_; }
+
+ private:
+  StoredMatrix matrix_;
+  std::vector<std::byte> data_;
+  std::vector<std::byte> scales_;
+  std::vector<float> codebook_;
+  std::vector<float> signs_;
+  IntegerCodebook integers_;
+};
+
+// One activation row, ready to meet a matrix.
+struct ActivationRow {
+  std::vector<float> x;  // rotated if the matrix is
+  int64_t block = 0;     // columns per scale of q; 0: f32 only
+  std::vector<int8_t> q;
+  std::vector<float> scale;  // [ceil(n / block)]
+};
+
+// Steps 1-4 of the activation preparation, in place.
+void Rotate(std::span<float> x, std::span<const float> signs);
+void Quantize(ActivationRow& activation, int64_t block);
+ActivationRow Prepare(const StoredMatrix& matrix, const float* x, bool int8);
+
+// sum over k of w[k] * x[k] in the order of float matrices.
+float FloatDot(const float* w, const float* x, int64_t n);
+
+// y[t * N + n] for the rows [row_begin, row_end).
+void MatMul(const MatMulArgs& args, std::span<const ActivationRow> activations, int64_t row_begin,
+            int64_t row_end);
+
+void EmbedRow(const EmbedArgs& args, int64_t token);
+void RmsNormRow(const RmsNormArgs& args, int64_t row);
+void RopeToken(const RopeArgs& args, int64_t token);
+void Glu(const GluArgs& args, int64_t begin, int64_t end);
+void Softcap(const SoftcapArgs& args, int64_t begin, int64_t end);
+
+void KvAppend(const KvAppendArgs& args);
+// Token `token` of `sequence`, all heads.
+void AttentionToken(const AttentionArgs& args, const SequencePlan& sequence, int64_t token);
+
+}  // namespace tq::ref

@@ -1,0 +1,28 @@
+// StepPlan: plain data that says what one step computes. Filled once by the scheduler, read by
+// every layer. A GPU or another rank could receive it as it is.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace tq {
+
+// Tokens per KV page: the attention tile (docs/numerics.md).
+inline constexpr int kPageTokens = 64;
+
+struct SequencePlan {
+  int64_t first_token = 0;     // index of its first token in the step's flattened tokens
+  int64_t num_tokens = 0;      // new tokens in this step
+  int64_t start_position = 0;  // absolute position of the first new token
+  std::vector<int32_t> pages;  // page_table: page of positions [64 i, 64 i + 64)
+};
+
+struct StepPlan {
+  std::vector<int32_t> ids;             // [T]
+  std::vector<int32_t> positions;       // [T]
+  std::vector<SequencePlan> sequences;  // S, in token order
+  std::vector<int32_t> logits_tokens;   // tokens whose logits are wanted, ascending
+  int64_t num_tokens() const { return static_cast<int64_t>(ids.size()); }
+};
+
+}  // namespace tq
