@@ -1,0 +1,58 @@
+// Model: the blocks of a checkpoint with their prepared weights. Deeply const after Load, so sessions,
+// caches and scratch memory are passed in (step_context.h). Any thread may read it; Forward runs on the
+// engine thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "cache/kv_cache.h"
+#include "model/block.h"
+#include "model/spec.h"
+#include "model/step_context.h"
+#include "weights/source.h"
+
+namespace tq {
+
+// Progress of a load: bytes done of bytes in all. May be null.
+using LoadProgress = void (*)(void* context, int64_t done_bytes, int64_t total_bytes);
+
+// quantization.rotation of a TurboQuant config.json is not "none".
+bool ConfigRotates(const Json& config);
+
+class Model {
+ public:
+  // Maps, checks and prepares every tensor. `backend` must outlive the model.
+  // Errors: what ParseModelSpec says; kNotFound / kCorrupt for missing, unused or ill-shaped tensors.
+  static Result<std::unique_ptr<const Model>> Load(const WeightSource& source, Backend& backend,
+                                                   LoadProgress progress = nullptr, void* context = nullptr);
+
+  const ModelSpec& spec() const { return spec_; }
+  // One entry per layer, for KvCache::Create.
+  std::vector<KvLayout> CacheLayouts(KvType type) const;
+  // Every prepared matrix with its name, in forward order (`inspect`, memory plans).
+  struct NamedWeight {
+    std::string name;
+    const Weight* weight;
+  };
+  std::vector<NamedWeight> Weights() const;
+  int64_t prepared_bytes() const;
+  // Bytes of weights that one decode step of one sequence reads.
+  int64_t decode_bytes() const;
+
+  // Runs one step: logits[i * vocab_size ...] of token plan.logits_tokens[i]. K and V of the plan's
+  // tokens are appended to `cache`. Requires: every id < vocab_size, pages allocated for every position.
+  void Forward(StepContext& step, KvCache& cache, float* logits) const;
+
+ private:
+  Model() = default;
+  ModelSpec spec_;
+  std::unique_ptr<Weight> embed_;
+  std::vector<Block> blocks_;
+  std::vector<float> final_norm_;
+  std::unique_ptr<Weight> lm_head_;  // null when tied
+};
+
+}  // namespace tq

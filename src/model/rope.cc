@@ -1,0 +1,164 @@
+#include "model/rope.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/math.h"
+
+namespace tq {
+namespace {
+
+constexpr double kPi = 3.14159265358979323846;
+
+struct Scaling {
+  std::string type;
+  double factor = 1.0;
+  double original = 0;  // original_max_position_embeddings
+};
+
+void ApplyLlama3(ConfigReader& dict, const Scaling& scaling, std::vector<double>& inv) {
+  const double low = dict.Number("low_freq_factor", 1.0);
+  const double high = dict.Number("high_freq_factor", 4.0);
+  const double original = scaling.original > 0 ? scaling.original : 8192.0;
+  if (!(high > low)) {
+    dict.Fail(Corrupt(dict.where() + ": expected high_freq_factor > low_freq_factor"));
+    return;
+  }
+  for (double& f : inv) {
+    const double wavelength = 2 * kPi / f;
+    if (wavelength > original / low) {
+      f /= scaling.factor;
+    } else if (wavelength >= original / high) {
+      const double s = (original / wavelength - low) / (high - low);
+      f *= (1 - s) / scaling.factor + s;
+    }
+  }
+}
+
+double YarnMagnitude(double scale, double mscale) {
+  return scale <= 1 ? 1.0 : 0.1 * mscale * LogF64(scale) + 1.0;
+}
+
+double ApplyYarn(ConfigReader& dict, const Scaling& scaling, double theta, int rotary_dim,
+                 std::vector<double>& inv) {
+  const auto r = static_cast<double>(rotary_dim);
+  const auto correction = [&](double rotations) {
+    return r * LogF64(scaling.original / (2 * kPi * rotations)) / (2 * LogF64(theta));
+  };
+  double lo = correction(dict.Number("beta_fast", 32));
+  double hi = correction(dict.Number("beta_slow", 1));
+  if (dict.Bool("truncate", true)) {
+    lo = std::floor(lo);
+    hi = std::ceil(hi);
+  }
+  lo = std::max(lo, 0.0);
+  hi = std::min(hi, r - 1);
+  if (lo == hi) hi += 0.001;
+  for (size_t j = 0; j < inv.size(); ++j) {
+    const double ramp = std::clamp((static_cast<double>(j) - lo) / (hi - lo), 0.0, 1.0);
+    inv[j] = inv[j] / scaling.factor * ramp + inv[j] * (1 - ramp);
+  }
+  const double mscale = dict.Number("mscale", 0);
+  const double mscale_all_dim = dict.Number("mscale_all_dim", 0);
+  if (dict.Has("attention_factor")) return dict.Number("attention_factor", 1.0);
+  if (mscale != 0 && mscale_all_dim != 0) {
+    return YarnMagnitude(scaling.factor, mscale) / YarnMagnitude(scaling.factor, mscale_all_dim);
+  }
+  return YarnMagnitude(scaling.factor, 1.0);
+}
+
+// GGUF files carry the divisors themselves.
+void ApplyFactors(ConfigReader& dict, std::vector<double>& inv) {
+  const Json* factors = dict.Raw("factors");
+  if (factors == nullptr || !factors->is_array() || factors->size() != inv.size()) {
+    dict.Fail(Corrupt(dict.where() + ": factors: expected a list of " + std::to_string(inv.size()) +
+                      " numbers"));
+    return;
+  }
+  for (size_t j = 0; j < inv.size(); ++j) {
+    const Json& f = (*factors)[j];
+    if (!f.is_number() || !(f.get<double>() > 0)) {
+      dict.Fail(Corrupt(dict.where() + ": factors: expected positive numbers, found " + f.dump()));
+      return;
+    }
+    inv[j] /= f.get<double>();
+  }
+}
+
+}  // namespace
+
+RopeSpec RopeFromDict(ConfigReader& reader, const Json& json, double theta, int head_dim,
+                      const RopeDefaults& defaults) {
+  RopeSpec spec;
+  ConfigReader dict(json, reader.where() + ": rope");
+  theta = dict.Number("rope_theta", theta);
+  Scaling scaling;
+  scaling.type = dict.String("rope_type", dict.String("type", "default"));
+  dict.Ignore({"type", "finetuned"});
+  scaling.factor = dict.Number("factor", 1.0);
+  scaling.original = dict.Number("original_max_position_embeddings",
+                                 static_cast<double>(defaults.max_position_embeddings));
+  const double partial = dict.Number("partial_rotary_factor", 1.0);
+  const int rotary_dim = static_cast<int>(head_dim * partial) / 2 * 2;
+  if (!(theta > 1.0) || !(scaling.factor >= 1.0) || rotary_dim < 2 || rotary_dim > head_dim) {
+    reader.Fail(Corrupt(dict.where() + ": expected rope_theta > 1, factor >= 1 and 0 < rotary width <= head_dim (" +
+                        std::to_string(head_dim) + ")"));
+    return spec;
+  }
+  std::vector<double> inv(static_cast<size_t>(rotary_dim / 2));
+  for (size_t j = 0; j < inv.size(); ++j) {
+    inv[j] = PowF64(theta, -2.0 * static_cast<double>(j) / rotary_dim);
+  }
+  double attention_factor = 1.0;
+  if (scaling.type == "linear") {
+    for (double& f : inv) f /= scaling.factor;
+  } else if (scaling.type == "llama3") {
+    ApplyLlama3(dict, scaling, inv);
+  } else if (scaling.type == "yarn" || scaling.type == "deepseek_yarn") {
+    attention_factor = ApplyYarn(dict, scaling, theta, rotary_dim, inv);
+  } else if (scaling.type == "tq_factors") {
+    ApplyFactors(dict, inv);
+  } else if (scaling.type != "default") {
+    reader.Fail(Unsupported(dict.where() + ": expected rope_type default, linear, llama3 or yarn, found \"" +
+                            scaling.type + "\""));
+    return spec;
+  }
+  for (const std::string& key : dict.UnreadKeys()) {
+    dict.Fail(Unsupported(dict.where() + ": key \"" + key + "\" is not understood for rope_type " +
+                          scaling.type + " and may change the maths"));
+  }
+  reader.Fail(dict.status());
+  for (const double f : inv) spec.inv_freq.push_back(static_cast<float>(f));
+  spec.attention_factor = static_cast<float>(attention_factor);
+  return spec;
+}
+
+RopeSpec ReadRope(ConfigReader& reader, int head_dim, const RopeDefaults& defaults) {
+  const double theta = reader.Number("rope_theta", defaults.theta);
+  const Json* dict = reader.Raw("rope_parameters");
+  const Json* scaling = reader.Raw("rope_scaling");
+  if (dict == nullptr) dict = scaling;
+  const Json none = Json::object();
+  return RopeFromDict(reader, dict != nullptr ? *dict : none, theta, head_dim, defaults);
+}
+
+RopeTable MakeRopeTable(const RopeSpec& spec, const StepPlan& plan, Scratch& scratch) {
+  const size_t half = spec.inv_freq.size();
+  const auto num_tokens = static_cast<size_t>(plan.num_tokens());
+  float* cos = scratch.Alloc<float>(num_tokens * half);
+  float* sin = scratch.Alloc<float>(num_tokens * half);
+  for (size_t t = 0; t < num_tokens; ++t) {
+    const auto position = static_cast<float>(plan.positions[t]);
+    for (size_t j = 0; j < half; ++j) {
+      const float angle = position * spec.inv_freq[j];
+      double s = 0;
+      double c = 0;
+      SinCosF64(static_cast<double>(angle), &s, &c);
+      cos[t * half + j] = static_cast<float>(c) * spec.attention_factor;
+      sin[t * half + j] = static_cast<float>(s) * spec.attention_factor;
+    }
+  }
+  return {cos, sin, spec.rotary_dim()};
+}
+
+}  // namespace tq

@@ -1,0 +1,26 @@
+// Rotary frequencies: config.json's rope keys -> RopeSpec, and the cos / sin tables of a step.
+// Formulas: docs/models.md "rope" (linear, llama3, yarn as published; f64 inside, rounded to f32 once).
+#pragma once
+
+#include "base/json.h"
+#include "model/spec.h"
+#include "model/step_context.h"
+
+namespace tq {
+
+struct RopeDefaults {
+  double theta = 10000.0;
+  int64_t max_position_embeddings = 0;
+};
+
+// Reads rope_parameters (one dict), or rope_theta with rope_scaling. partial_rotary_factor applies.
+// `reader` gets the error when something is wrong or not understood.
+RopeSpec ReadRope(ConfigReader& reader, int head_dim, const RopeDefaults& defaults);
+// The same from one dict {"rope_type": ..., "rope_theta": ...}; `theta` counts when the dict has none.
+RopeSpec RopeFromDict(ConfigReader& reader, const Json& dict, double theta, int head_dim,
+                      const RopeDefaults& defaults);
+
+// cos, sin [T, rotary_dim / 2] for the plan's positions, in scratch memory.
+RopeTable MakeRopeTable(const RopeSpec& spec, const StepPlan& plan, Scratch& scratch);
+
+}  // namespace tq

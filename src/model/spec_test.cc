@@ -1,0 +1,150 @@
+#include "model/spec.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "model/rope.h"
+
+namespace tq {
+namespace {
+
+Json Llama() {
+  return {{"model_type", "llama"},    {"vocab_size", 320},         {"hidden_size", 64},
+          {"num_hidden_layers", 2},   {"intermediate_size", 128},  {"num_attention_heads", 4},
+          {"num_key_value_heads", 2}, {"rms_norm_eps", 1e-5},      {"rope_theta", 10000.0},
+          {"hidden_act", "silu"},     {"max_position_embeddings", 512}};
+}
+
+std::string ErrorOf(const Json& config) {
+  const auto spec = ParseModelSpec(config, true);
+  return spec.ok() ? "" : spec.status().message();
+}
+
+TEST(ParseModelSpec, ReadsALlama) {
+  const auto spec = ParseModelSpec(Llama(), true);
+  ASSERT_TRUE(spec.ok()) << spec.status().message();
+  EXPECT_EQ(spec->blocks.size(), 2u);
+  EXPECT_EQ(spec->blocks[1].prefix, "model.layers.1.");
+  EXPECT_EQ(spec->blocks[0].mixer.head_dim, 16);
+  EXPECT_FALSE(spec->tie_word_embeddings);
+  EXPECT_TRUE(ParseModelSpec(Llama(), false)->tie_word_embeddings);
+  // embedding, 2 x (2 norms + 7 matrices), final norm, head
+  EXPECT_EQ(NeededTensors(*spec).size(), 1u + 2 * 9 + 2);
+}
+
+TEST(ParseModelSpec, UnknownModelTypeNamesTheNearestFirst) {
+  Json config = Llama();
+  config["model_type"] = "qwen33";
+  const std::string error = ErrorOf(config);
+  EXPECT_NE(error.find("\"qwen33\" is not known; known (nearest first): qwen3, qwen2"), std::string::npos) << error;
+}
+
+TEST(ParseModelSpec, AKeyThatNobodyReadsIsRefusedByName) {
+  Json config = Llama();
+  config["logit_scale"] = 0.5;
+  EXPECT_NE(ErrorOf(config).find("\"logit_scale\" is not understood"), std::string::npos);
+  config["logit_scale"] = nullptr;
+  EXPECT_EQ(ErrorOf(config), "");
+  config.erase("logit_scale");
+  config["torch_dtype"] = "bfloat16";
+  config["transformers_version"] = "4.40";
+  EXPECT_EQ(ErrorOf(config), "");
+}
+
+TEST(ParseModelSpec, SaysWhatIsWrong) {
+  const struct {
+    const char* key;
+    Json value;
+    const char* message;
+  } cases[] = {
+      {"hidden_act", "tanh", "hidden_act: expected silu or gelu_pytorch_tanh, found \"tanh\""},
+      {"num_hidden_layers", 0, "num_hidden_layers: expected 1..4096, found 0"},
+      {"num_hidden_layers", 2147483648ll, "num_hidden_layers: expected 1..4096, found 2147483648"},
+      {"hidden_size", -64, "hidden_size: expected 1.."},
+      {"hidden_size", "wide", "hidden_size: expected an integer, found \"wide\""},
+      {"num_key_value_heads", 3, "divisible by num_key_value_heads, found 4 and 3"},
+      {"head_dim", 15, "head_dim: expected an even number"},
+      {"rms_norm_eps", -1.0, "rms_norm_eps: expected a number between 0 and 1"},
+      {"rope_scaling", {{"rope_type", "su"}, {"factor", 2.0}}, "expected rope_type default, linear, llama3 or yarn, found \"su\""},
+      {"rope_scaling", {{"rope_type", "linear"}, {"factor", 2.0}, {"mystery", 1}}, "key \"mystery\" is not understood"},
+      {"rope_scaling", {{"rope_type", "linear"}, {"factor", 0.0}}, "factor >= 1"},
+      {"quantization_config", {{"quant_method", "gptq"}}, "found gptq"},
+      {"quantization", {{"bits", 4}, {"group_size", 64}}, "found affine"},
+      {"layer_types", {"full_attention"}, "layer_types: expected 2 entries, found 1"},
+      {"rope_interleaved", true, "interleaved rope is not supported"},
+  };
+  for (const auto& c : cases) {
+    Json config = Llama();
+    config[c.key] = c.value;
+    const std::string error = ErrorOf(config);
+    EXPECT_NE(error.find(c.message), std::string::npos) << c.key << ": " << error;
+    EXPECT_EQ(error.find('\n'), std::string::npos);
+  }
+  Json missing = Llama();
+  missing.erase("hidden_size");
+  EXPECT_EQ(ErrorOf(missing), "config.json: hidden_size is missing");
+  EXPECT_NE(ErrorOf(Json::array()), "");
+}
+
+TEST(ParseModelSpec, EveryArchitectureIsListedOnce) {
+  const std::vector<std::string> types = KnownModelTypes();
+  for (size_t i = 1; i < types.size(); ++i) EXPECT_LT(types[i - 1], types[i]);
+}
+
+// Values computed from the published formula.
+TEST(Rope, Llama3Frequencies) {
+  const Json config = {{"rope_theta", 5e5},
+                       {"rope_scaling",
+                        {{"rope_type", "llama3"},
+                         {"factor", 8.0},
+                         {"low_freq_factor", 1.0},
+                         {"high_freq_factor", 4.0},
+                         {"original_max_position_embeddings", 8192}}}};
+  ConfigReader reader(config, "config.json");
+  const RopeSpec spec = ReadRope(reader, 128, {10000.0, 131072});
+  ASSERT_TRUE(reader.status().ok()) << reader.status().message();
+  const std::pair<size_t, double> want[] = {{28, 3.2114460e-3}, {29, 2.1665708e-3}, {32, 5.2484616e-4},
+                                            {35, 9.5562124e-5}, {36, 7.7846553e-5}, {63, 3.0689260e-7}};
+  for (const auto& [j, value] : want) EXPECT_NEAR(spec.inv_freq[j] / value, 1.0, 1e-6) << j;
+}
+
+TEST(Rope, YarnWithoutTruncation) {
+  const Json config = {{"rope_theta", 150000.0},
+                       {"rope_scaling",
+                        {{"rope_type", "yarn"},
+                         {"factor", 32.0},
+                         {"beta_fast", 32.0},
+                         {"beta_slow", 1.0},
+                         {"truncate", false},
+                         {"original_max_position_embeddings", 4096}}}};
+  ConfigReader reader(config, "config.json");
+  const RopeSpec spec = ReadRope(reader, 64, {10000.0, 131072});
+  ASSERT_TRUE(reader.status().ok()) << reader.status().message();
+  EXPECT_NEAR(spec.attention_factor, 1.3465736, 1e-6);
+  // The ramp runs from 8.09278 to 17.39802: 8 is untouched, 18 is divided, 12 lies between.
+  const auto base = [](int j) { return std::pow(150000.0, -2.0 * j / 64); };
+  const double ramp = (12 - 8.09278) / (17.39802 - 8.09278);
+  EXPECT_NEAR(spec.inv_freq[8] / base(8), 1.0, 1e-6);
+  EXPECT_NEAR(spec.inv_freq[18] / base(18), 1.0 / 32, 1e-7);
+  EXPECT_NEAR(spec.inv_freq[12] / base(12), ramp / 32 + 1 - ramp, 1e-5);
+}
+
+TEST(Rope, TableUsesAbsolutePositions) {
+  RopeSpec spec;
+  spec.inv_freq = {1.0f, 0.01f};
+  spec.attention_factor = 2.0f;
+  StepPlan plan;
+  plan.ids = {1, 1};
+  plan.positions = {0, 1000};
+  Scratch scratch;
+  const RopeTable table = MakeRopeTable(spec, plan, scratch);
+  EXPECT_EQ(table.rotary_dim, 4);
+  EXPECT_EQ(table.cos[0], 2.0f);
+  EXPECT_EQ(table.sin[1], 0.0f);
+  EXPECT_NEAR(table.cos[2], 2 * std::cos(1000.0), 1e-6);
+  EXPECT_NEAR(table.sin[3], 2 * std::sin(10.0), 1e-6);
+}
+
+}  // namespace
+}  // namespace tq

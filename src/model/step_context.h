@@ -1,0 +1,34 @@
+// StepContext: everything that one step may change or borrow, handed down by the engine.
+#pragma once
+
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/step_plan.h"
+#include "tensor/scratch.h"
+
+namespace tq {
+
+// cos and sin of one RopeSpec for the step's tokens.
+struct RopeTable {
+  const float* cos = nullptr;  // [T, rotary_dim / 2]
+  const float* sin = nullptr;
+  int rotary_dim = 0;
+};
+
+// Sees the hidden states as they pass: index 0 is the embedding output, i + 1 the output of block i.
+class HiddenObserver {
+ public:
+  virtual ~HiddenObserver() = default;
+  virtual void OnHidden(size_t index, const float* hidden, int64_t num_tokens, int64_t hidden_size) = 0;
+};
+
+struct StepContext {
+  Backend& backend;
+  Scratch& scratch;
+  const StepPlan& plan;
+  HiddenObserver* observer = nullptr;
+  std::vector<RopeTable> ropes;  // filled by Forward, one per ModelSpec::ropes
+};
+
+}  // namespace tq

@@ -1,0 +1,59 @@
+// WeightSource: one checkpoint as named tensors over mapped bytes plus its JSON documents, whatever
+// the container. Containers translate to Hugging Face tensor names and config.json keys, so nothing
+// above notices which one it was. Read-only, immutable, any thread.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/status.h"
+#include "codec/format.h"
+#include "tensor/view.h"
+
+namespace tq {
+
+// A tensor as stored. Plain ones have a dtype; block formats (GGUF) have a codec and no dtype of
+// their own (dtype is then kU8 and meaningless). Row-major, outermost dimension first.
+struct SourceTensor {
+  std::string name;
+  Shape shape;                        // logical, in elements
+  DType dtype = DType::kU8;
+  CodecId codec = CodecId::kF32;      // valid when is_float_like
+  bool is_float_like = false;         // f32, f16, bf16 or a block format: DecodeRow works on it
+  std::span<const std::byte> bytes;   // lives as long as the source
+};
+
+class WeightSource {
+ public:
+  virtual ~WeightSource() = default;
+  virtual const std::string& path() const = 0;
+  virtual std::string_view container() const = 0;       // "safetensors", "gguf"
+
+  // Sorted by name. Names are Hugging Face's.
+  virtual const std::vector<SourceTensor>& tensors() const = 0;
+  const SourceTensor* Find(std::string_view name) const;
+
+  // "config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", ...: the file's
+  // or the translated content. Errors: kNotFound, kCorrupt.
+  virtual Result<std::string> ReadDocument(const std::string& name) const = 0;
+  // Names of the documents that exist (for a converter that copies them).
+  virtual std::vector<std::string> DocumentNames() const = 0;
+
+  // The bytes of `tensor` were used and will not be needed soon.
+  virtual void DropPages(const SourceTensor& tensor) const = 0;
+};
+
+// A folder in Hugging Face layout, or a .gguf file. Opening reads headers only and checks them:
+// every range in its file, no overlaps, no wrapped sizes, no duplicate names, all shards there.
+// Errors: kNotFound, kCorrupt, kUnsupported; messages name file, tensor, expected, found.
+Result<std::unique_ptr<WeightSource>> OpenSource(const std::string& path);
+
+// A [rows, cols] matrix over a float-like 2-D tensor (or one [n] vector as a single row).
+StoredMatrix MatrixView(const SourceTensor& tensor);
+// All values as f32. Errors: kUnsupported for a tensor that is not float-like.
+Result<std::vector<float>> ReadFloats(const SourceTensor& tensor);
+
+}  // namespace tq
