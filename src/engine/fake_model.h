@@ -1,0 +1,92 @@
+// FakeModel, for tests: a StepModel without weights. It writes every id into the KV pages and makes
+// the logits from all cached ids up to the token, so a wrong page, position or order changes the
+// answer.
+#pragma once
+
+#include <cstring>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "base/check.h"
+#include "engine/step_model.h"
+
+namespace tq {
+
+class FakeModel final : public StepModel {
+ public:
+  static constexpr int64_t kVocab = 97;
+  using StepHook = std::function<void(const StepPlan&)>;
+
+  explicit FakeModel(int64_t max_context = 4096, StepHook hook = nullptr)
+      : max_context_(max_context), hook_(std::move(hook)) {}
+
+  int64_t vocab_size() const override { return kVocab; }
+  int64_t max_position_embeddings() const override { return max_context_; }
+  std::vector<KvLayout> CacheLayouts(KvType) const override {
+    return {KvLayout{.type = KvType::kF32, .num_kv_heads = 1, .head_dim = 2}};
+  }
+
+  void Forward(const StepPlan& plan, KvCache& cache, float* logits) override {
+    if (hook_) hook_(plan);
+    size_t next_logits = 0;
+    for (const SequencePlan& sequence : plan.sequences) {
+      for (int64_t i = 0; i < sequence.num_tokens; ++i) {
+        const int64_t token = sequence.first_token + i;
+        const int64_t position = sequence.start_position + i;
+        TQ_CHECK(plan.positions[static_cast<size_t>(token)] == position);
+        std::memcpy(Place(cache, sequence, position), &plan.ids[static_cast<size_t>(token)], 4);
+        if (next_logits == plan.logits_tokens.size()) continue;
+        if (plan.logits_tokens[next_logits] != token) continue;
+        uint64_t hash = kSeed;
+        for (int64_t p = 0; p <= position; ++p) {
+          int32_t id = 0;
+          std::memcpy(&id, Place(cache, sequence, p), 4);
+          hash = Mix(hash, id);
+        }
+        FillLogits(hash, {logits + next_logits * kVocab, size_t{kVocab}});
+        ++next_logits;
+      }
+    }
+    TQ_CHECK(next_logits == plan.logits_tokens.size());
+  }
+
+  // What the engine must answer: one sequence, alone, without pages.
+  static std::vector<int32_t> Continue(std::vector<int32_t> ids, int64_t num_tokens,
+                                       const SamplingParams& params) {
+    Sampler sampler(params);
+    std::vector<int32_t> out;
+    std::vector<float> logits(kVocab);
+    for (int64_t i = 0; i < num_tokens; ++i) {
+      uint64_t hash = kSeed;
+      for (const int32_t id : ids) hash = Mix(hash, id);
+      FillLogits(hash, logits);
+      out.push_back(sampler.Sample(logits, ids, {}, static_cast<int64_t>(ids.size())));
+      ids.push_back(out.back());
+    }
+    return out;
+  }
+
+ private:
+  static constexpr uint64_t kSeed = 0x243f6a8885a308d3;
+
+  static uint64_t Mix(uint64_t hash, int32_t id) {
+    hash = (hash ^ static_cast<uint32_t>(id)) * 0x9E3779B97F4A7C15;
+    return hash ^ (hash >> 29);
+  }
+  static void FillLogits(uint64_t hash, std::span<float> logits) {
+    for (size_t id = 0; id < logits.size(); ++id) {
+      logits[id] = static_cast<float>(Mix(hash, static_cast<int32_t>(id)) >> 40) * 0x1.0p-21f;
+    }
+  }
+  static std::byte* Place(KvCache& cache, const SequencePlan& sequence, int64_t position) {
+    LayerCache& layer = cache.layer(0);
+    const int32_t page = sequence.pages[static_cast<size_t>(position / kPageTokens)];
+    return layer.pages.data() + page * layer.layout.page_bytes() + position % kPageTokens * 4;
+  }
+
+  int64_t max_context_;
+  StepHook hook_;
+};
+
+}  // namespace tq

@@ -1,0 +1,46 @@
+// Engine::Create for a Model: the adapter from StepModel to Model::Forward.
+#include <utility>
+
+#include "backend/backend.h"
+#include "engine/engine.h"
+#include "engine/step_model.h"
+#include "model/model.h"
+#include "model/step_context.h"
+#include "tensor/scratch.h"
+
+namespace tq {
+namespace {
+
+class ModelStep final : public StepModel {
+ public:
+  ModelStep(const Model& model, Backend& backend) : model_(model), backend_(backend) {}
+
+  int64_t vocab_size() const override { return model_.spec().vocab_size; }
+  int64_t max_position_embeddings() const override { return model_.spec().max_position_embeddings; }
+  std::vector<KvLayout> CacheLayouts(KvType type) const override {
+    return model_.CacheLayouts(type);
+  }
+  void Forward(const StepPlan& plan, KvCache& cache, float* logits) override {
+    scratch_.Reset();
+    // The vector of ropes is lent, so that a steady state does not allocate it anew.
+    StepContext step{
+        .backend = backend_, .scratch = scratch_, .plan = plan, .ropes = std::move(ropes_)};
+    model_.Forward(step, cache, logits);
+    ropes_ = std::move(step.ropes);
+  }
+
+ private:
+  const Model& model_;
+  Backend& backend_;
+  Scratch scratch_;
+  std::vector<RopeTable> ropes_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> Engine::Create(const Model& model, Backend& backend,
+                                               EngineOptions options) {
+  return Create(std::make_unique<ModelStep>(model, backend), options);
+}
+
+}  // namespace tq

@@ -1,0 +1,73 @@
+#include "engine/request.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace tq {
+namespace {
+
+// Whether end and stop ids leave something to say before min_tokens.
+bool EndsCoverVocabulary(const GenerateRequest& request, int64_t vocab_size) {
+  const size_t num_ends = request.end_ids.size() + request.stop_ids.size();
+  if (static_cast<int64_t>(num_ends) < vocab_size) return false;
+  std::vector<int32_t> ends = request.end_ids;
+  ends.insert(ends.end(), request.stop_ids.begin(), request.stop_ids.end());
+  std::erase_if(ends, [&](int32_t id) { return id < 0 || id >= vocab_size; });
+  std::sort(ends.begin(), ends.end());
+  return std::unique(ends.begin(), ends.end()) - ends.begin() == vocab_size;
+}
+
+}  // namespace
+
+Status GenerateRequest::Validate(int64_t vocab_size, int64_t max_context) const {
+  if (prompt.empty()) {
+    return InvalidArgument("prompt: expected at least one id, found none; start with the BOS id");
+  }
+  const auto length = static_cast<int64_t>(prompt.size());
+  if (length >= max_context) {
+    return InvalidArgument(
+        fmt::format("prompt: expected at most {} ids (a context of {} tokens less one for the "
+                    "answer), found {}; shorten it or raise the context",
+                    max_context - 1, max_context, length));
+  }
+  for (size_t i = 0; i < prompt.size(); ++i) {
+    if (prompt[i] < 0 || prompt[i] >= vocab_size) {
+      return InvalidArgument(fmt::format(
+          "prompt[{}]: expected an id in [0, {}), found {}; use the tokenizer of this model", i,
+          vocab_size, prompt[i]));
+    }
+  }
+  if (max_tokens != -1 && max_tokens < 1) {
+    return InvalidArgument(fmt::format(
+        "max_tokens: expected a number >= 1, or -1 for the whole context, found {}", max_tokens));
+  }
+  if (min_tokens < 0) {
+    return InvalidArgument(fmt::format("min_tokens: expected a number >= 0, found {}", min_tokens));
+  }
+  if (min_tokens > 0 && EndsCoverVocabulary(*this, vocab_size)) {
+    return InvalidArgument(
+        fmt::format("min_tokens: expected an id that is neither an end nor a stop id, found all {} "
+                    "of the vocabulary among them; remove some",
+                    vocab_size));
+  }
+  return sampling.Validate(vocab_size);
+}
+
+std::string_view FinishReasonName(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kNone:
+      return "none";
+    case FinishReason::kStop:
+      return "stop";
+    case FinishReason::kLength:
+      return "length";
+    case FinishReason::kCancelled:
+      return "cancelled";
+    case FinishReason::kError:
+      return "error";
+  }
+  return "unknown";
+}
+
+}  // namespace tq

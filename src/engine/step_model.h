@@ -1,0 +1,24 @@
+// StepModel: what the engine needs of a model. The adapter for Model is in model_step.cc; tests use
+// a model without weights. Thread: engine.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "backend/ops.h"
+#include "backend/step_plan.h"
+#include "cache/kv_cache.h"
+
+namespace tq {
+
+class StepModel {
+ public:
+  virtual ~StepModel() = default;
+  virtual int64_t vocab_size() const = 0;
+  virtual int64_t max_position_embeddings() const = 0;
+  virtual std::vector<KvLayout> CacheLayouts(KvType type) const = 0;
+  // As Model::Forward: logits[i * vocab_size ...] of token plan.logits_tokens[i].
+  virtual void Forward(const StepPlan& plan, KvCache& cache, float* logits) = 0;
+};
+
+}  // namespace tq
