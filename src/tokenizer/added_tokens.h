@@ -1,0 +1,79 @@
+// AddedTokens: tokens that are cut out of a text as a whole, before (or, "normalized", after) the
+// normalizer. Filled once, then constant; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "base/status.h"
+#include "tokenizer/flat_map.h"
+#include "tokenizer/normalizer.h"
+#include "tokenizer/vocabulary.h"
+
+namespace tq::tok {
+
+struct AddedToken {
+  std::string content;
+  int32_t id = -1;
+  bool single_word = false;  // only between non-word characters
+  bool lstrip = false;       // takes the white space before it along
+  bool rstrip = false;       // and behind it
+  bool normalized = false;   // looked for in the normalized text
+  bool special = false;
+  // What the decoder gets: the content, normalized when it is looked for in that form. Set by
+  // Index.
+  std::string decoded;
+};
+
+// An object with the fields above, all but content optional. Errors: kCorrupt.
+Result<AddedToken> ParseAddedToken(const Json& json, const std::string& where);
+
+// The cut of a text: added tokens (id >= 0) and the stretches between them (id -1), none empty.
+struct TextPart {
+  size_t begin;
+  size_t end;
+  int32_t id;
+};
+
+class AddedTokens {
+ public:
+  // A token that is there already gets new flags. Errors: kCorrupt when its id contradicts what the
+  // model's vocabulary or an earlier token says.
+  Status Add(AddedToken token, const Vocabulary& model, const std::string& where);
+  // Call once after the last Add. normalizer may be null.
+  void Index(const Normalizer* normalizer);
+
+  const AddedToken* Find(int32_t id) const;  // null when there is none
+  const AddedToken* Find(std::string_view content) const;
+  int32_t max_id() const { return ids_.max_id(); }
+
+  // skip_special: special tokens stay text.
+  std::vector<TextPart> CutRaw(std::string_view text, bool skip_special) const;
+  std::vector<TextPart> CutNormalized(std::string_view text, bool skip_special) const;
+
+ private:
+  // Finds the longest token that starts at a position.
+  class Trie {
+   public:
+    void Insert(std::string_view text, uint32_t token);
+    // The token's index and its length in *length; FlatMap::kNone when there is none.
+    uint32_t Longest(std::string_view text, size_t* length) const;
+
+   private:
+    FlatMap child_;  // node << 8 | byte -> node
+    std::vector<uint32_t> token_of_node_{FlatMap::kNone};
+  };
+
+  std::vector<TextPart> Cut(const Trie& trie, std::string_view text, bool skip_special) const;
+
+  std::vector<AddedToken> tokens_;
+  Vocabulary ids_;
+  FlatMap index_of_id_;
+  Trie raw_;
+  Trie normalized_;
+};
+
+}  // namespace tq::tok

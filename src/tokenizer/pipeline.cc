@@ -1,0 +1,145 @@
+#include "tokenizer/pipeline.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "tokenizer/unicode.h"
+
+namespace tq {
+namespace tok {
+namespace {
+
+class PipelineStream : public DecodeStream {
+ public:
+  PipelineStream(const Pipeline& pipeline, const DecoderChain& decoders, bool skip_special)
+      : pipeline_(pipeline), skip_special_(skip_special) {
+    DecodeStage* next = &sink_;
+    for (auto it = decoders.rbegin(); it != decoders.rend(); ++it) {
+      stages_.push_back((*it)->Start(next));
+      next = stages_.back().get();
+    }
+    first_ = next;
+  }
+
+  void Push(int32_t id, std::string* out) override {
+    const std::string_view content = pipeline_.DecodedText(id);
+    if (content.empty() || (skip_special_ && pipeline_.IsSpecial(id))) return;
+    sink_.out = out;
+    first_->Text(content);
+    first_->EndToken();
+  }
+  void Finish(std::string* out) override {
+    sink_.out = out;
+    first_->Finish();
+  }
+
+ private:
+  struct Sink : DecodeStage {
+    void Text(std::string_view fragment) override { out->append(fragment); }
+    void EndToken() override {}
+    void Finish() override {}
+    std::string* out = nullptr;
+  };
+
+  const Pipeline& pipeline_;
+  bool skip_special_;
+  Sink sink_;
+  std::vector<std::unique_ptr<DecodeStage>> stages_;  // last first
+  DecodeStage* first_;
+};
+
+}  // namespace
+
+Pipeline::Pipeline(PipelineParts parts)
+    : parts_(std::move(parts)),
+      vocab_size_(1 + std::max(parts_.model->vocabulary().max_id(), parts_.added_tokens.max_id())) {
+}
+
+std::vector<int32_t> Pipeline::Encode(std::string_view text, const EncodeOptions& options) const {
+  const std::string clean = RepairUtf8(text);
+  const bool skip_special = !options.parse_special;
+  const std::unique_ptr<ModelSession> session = parts_.model->StartSession();
+  std::vector<int32_t> ids;
+  if (options.add_special_tokens) ids = parts_.post_processor.prefix;
+  for (const TextPart& part : parts_.added_tokens.CutRaw(clean, skip_special)) {
+    if (part.id >= 0) {
+      ids.push_back(part.id);
+    } else {
+      EncodeStretch(clean.substr(part.begin, part.end - part.begin), part.begin == 0, skip_special,
+                    session.get(), &ids);
+    }
+  }
+  if (options.add_special_tokens) {
+    const std::vector<int32_t>& suffix = parts_.post_processor.suffix;
+    ids.insert(ids.end(), suffix.begin(), suffix.end());
+  }
+  return ids;
+}
+
+// A stretch of text between added tokens that are looked for in the raw text.
+void Pipeline::EncodeStretch(std::string text, bool at_start, bool skip_special,
+                             ModelSession* session, std::vector<int32_t>* ids) const {
+  if (parts_.normalizer != nullptr) parts_.normalizer->Apply(&text, &at_start);
+  for (const TextPart& part : parts_.added_tokens.CutNormalized(text, skip_special)) {
+    if (part.id >= 0) {
+      ids->push_back(part.id);
+      continue;
+    }
+    Pieces pieces;
+    pieces.text = text.substr(part.begin, part.end - part.begin);
+    pieces.pieces.push_back({0, pieces.text.size(), at_start && part.begin == 0});
+    if (parts_.pre_tokenizer != nullptr) parts_.pre_tokenizer->Apply(&pieces);
+    for (const Piece& piece : pieces.pieces) session->Encode(pieces.View(piece), ids);
+  }
+}
+
+std::string Pipeline::Decode(std::span<const int32_t> ids, bool skip_special) const {
+  std::string out;
+  PipelineStream stream(*this, parts_.decoders, skip_special);
+  for (const int32_t id : ids) stream.Push(id, &out);
+  stream.Finish(&out);
+  return out;
+}
+
+std::unique_ptr<DecodeStream> Pipeline::StartDecode(bool skip_special) const {
+  return std::make_unique<PipelineStream>(*this, parts_.decoders, skip_special);
+}
+
+std::string Pipeline::TokenBytes(int32_t id) const {
+  std::string token(DecodedText(id));
+  for (const auto& decoder : parts_.decoders) token = decoder->TokenBytes(std::move(token));
+  return token;
+}
+
+bool Pipeline::IsSpecial(int32_t id) const {
+  const AddedToken* token = parts_.added_tokens.Find(id);
+  return token != nullptr && token->special;
+}
+
+std::string_view Pipeline::TokenText(int32_t id) const {
+  const AddedToken* token = parts_.added_tokens.Find(id);
+  return token != nullptr ? std::string_view(token->content)
+                          : parts_.model->vocabulary().Content(id);
+}
+
+std::string_view Pipeline::DecodedText(int32_t id) const {
+  const AddedToken* token = parts_.added_tokens.Find(id);
+  return token != nullptr ? std::string_view(token->decoded)
+                          : parts_.model->vocabulary().Content(id);
+}
+
+int32_t Pipeline::TokenId(std::string_view content) const {
+  const AddedToken* token = parts_.added_tokens.Find(content);
+  return token != nullptr ? token->id : parts_.model->vocabulary().Id(content);
+}
+
+}  // namespace tok
+
+Result<std::unique_ptr<Tokenizer>> Tokenizer::Load(std::string_view tokenizer_json,
+                                                   std::string_view tokenizer_config_json) {
+  TQ_ASSIGN_OR_RETURN(tok::PipelineParts parts,
+                      tok::LoadPipelineParts(tokenizer_json, tokenizer_config_json));
+  return std::unique_ptr<Tokenizer>(std::make_unique<tok::Pipeline>(std::move(parts)));
+}
+
+}  // namespace tq
