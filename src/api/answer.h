@@ -1,0 +1,48 @@
+// Answer: one generation as text: the engine's ids through the detokenizer and the stop strings.
+// Thread: one reader; Cancel any.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "chat/stop_strings.h"
+#include "engine/engine.h"
+#include "tokenizer/tokenizer.h"
+
+namespace tq {
+
+class Answer {
+ public:
+  // tokenizer may be null: ids only. It must outlive the answer. Errors: those of Engine::Submit.
+  static Result<std::unique_ptr<Answer>> Start(Engine& engine, const Tokenizer* tokenizer,
+                                               GenerateRequest request,
+                                               std::vector<std::string> stop_strings);
+
+  // Blocks for the next token and returns the text that is safe to show now (maybe ""); nullopt at
+  // the end.
+  std::optional<std::string> Next();
+  void Cancel() { stream_->Cancel(); }
+
+  // After the end. A stop string counts as kStop.
+  FinishReason finish_reason() const;
+  Status status() const { return stream_->status(); }
+  GenerateStats stats() const { return stream_->stats(); }
+  // Ids so far, those of a stop string included.
+  const std::vector<int32_t>& ids() const { return ids_; }
+
+ private:
+  Answer(std::shared_ptr<TokenStream> stream, const Tokenizer* tokenizer,
+         std::vector<std::string> stop_strings);
+  // Ends the generation and waits, so that the statistics are final.
+  void StopStream();
+
+  std::shared_ptr<TokenStream> stream_;
+  std::optional<Detokenizer> detokenizer_;
+  StopStrings stops_;
+  std::vector<int32_t> ids_;
+  bool ended_ = false;
+};
+
+}  // namespace tq

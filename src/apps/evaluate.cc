@@ -1,0 +1,148 @@
+// turboquant evaluate: perplexity of a text, or the logits of given ids for a comparison.
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "apps/command.h"
+#include "apps/flags.h"
+#include "apps/output.h"
+#include "apps/token_file.h"
+#include "base/file.h"
+#include "eval/logits_file.h"
+#include "eval/perplexity.h"
+
+namespace tq {
+namespace {
+
+struct EvaluateFlags {
+  CommonFlags common;
+  std::string model;
+  std::string tokens;
+  std::string logits;
+  bool hidden = false;
+  std::string text;
+  int64_t seq_len = 512;
+  int64_t num_samples = 512;
+  int64_t prefill_chunk = 0;
+};
+
+Status RunLogits(const EvaluateFlags& flags, ModelSession& session, Interrupts& interrupts,
+                 const Console& console) {
+  TQ_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, ReadTokenFile(flags.tokens));
+  std::atomic<bool> cancel{false};
+  const Interrupts::Scope scope(interrupts, [&cancel] { cancel = true; });
+  ProgressBar bar(console, "evaluating", HumanCount, " tokens");
+  LogitsOptions options;
+  options.hidden = flags.hidden;
+  options.prefill_chunk = flags.prefill_chunk;
+  options.kv_type = session.kv_type();
+  options.cancel = &cancel;
+  options.progress = [&bar](int64_t done, int64_t total) { bar.Update(done, total); };
+  const Status status = WriteLogits(session.model(), session.backend(), ids, flags.logits, options);
+  bar.Erase();
+  TQ_RETURN_IF_ERROR(status);
+  if (flags.common.json) {
+    return WriteJson({{"logits", flags.logits},
+                      {"tokens", ids.size()},
+                      {"vocab_size", session.model().spec().vocab_size}});
+  }
+  if (!console.quiet) {
+    PrintNote(console, fmt::format("{} tokens written to {}", ids.size(), flags.logits));
+  }
+  return Status::Ok();
+}
+
+Status RunPerplexity(const EvaluateFlags& flags, ModelSession& session, Interrupts& interrupts,
+                     const Console& console) {
+  TQ_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(flags.text));
+  TQ_RETURN_IF_ERROR(CheckUtf8(text, flags.text));
+  TQ_ASSIGN_OR_RETURN(const TextAssets* assets, session.LoadText());
+  TQ_ASSIGN_OR_RETURN(const Tokenizer* tokenizer, NeedTokenizer(*assets));
+  const std::vector<int32_t> ids =
+      tokenizer->Encode(JoinNonBlankLines(text), {.add_special_tokens = true});
+  std::atomic<bool> cancel{false};
+  const Interrupts::Scope scope(interrupts, [&cancel] { cancel = true; });
+  ProgressBar bar(console, "evaluating", HumanCount, " tokens");
+  PerplexityOptions options;
+  options.seq_len = flags.seq_len;
+  options.num_samples = flags.num_samples;
+  options.prefill_chunk = flags.prefill_chunk;
+  options.kv_type = session.kv_type();
+  options.cancel = &cancel;
+  options.progress = [&bar](int64_t done, int64_t total) { bar.Update(done, total); };
+  const Result<PerplexityReport> result =
+      Perplexity(session.model(), session.backend(), ids, options);
+  bar.Erase();
+  if (!result.ok()) return result.status();
+  const PerplexityReport& report = result.value();
+  const double rate = static_cast<double>(report.tokens) / std::max(report.seconds, 1e-9);
+  if (flags.common.json) {
+    return WriteJson({{"perplexity", report.perplexity},
+                      {"mean_nll", report.mean_nll},
+                      {"chunks", report.chunks},
+                      {"seq_len", flags.seq_len},
+                      {"tokens", report.tokens},
+                      {"targets", report.targets},
+                      {"text_tokens", ids.size()},
+                      {"activations", flags.common.activations},
+                      {"seconds", report.seconds},
+                      {"tokens_per_second", rate}});
+  }
+  return WriteOut(fmt::format(
+      "perplexity {:.4f}\ntokens     {} in {} chunks of {}, {} of them predicted\n"
+      "speed      {:.1f} tokens/s\n",
+      report.perplexity, report.tokens, report.chunks, flags.seq_len, report.targets, rate));
+}
+
+Status RunEvaluate(const EvaluateFlags& flags, Interrupts& interrupts) {
+  const Console console = MakeConsole(flags.common.quiet);
+  TQ_ASSIGN_OR_RETURN(const std::unique_ptr<ModelSession> session,
+                      OpenSession(flags.model, flags.common, console));
+  return flags.text.empty() ? RunLogits(flags, *session, interrupts, console)
+                            : RunPerplexity(flags, *session, interrupts, console);
+}
+
+}  // namespace
+
+RunCommand RegisterEvaluate(CLI::App& app) {
+  const auto flags = std::make_shared<EvaluateFlags>();
+  AddModelFlag(app, flags->model);
+  CLI::Option* text = app.add_option("--text", flags->text, "Text file: print its perplexity");
+  CLI::Option* tokens =
+      app.add_option("--tokens", flags->tokens,
+                     "Ids: a JSON list, or a safetensors file with an int32 or int64 \"tokens\"");
+  CLI::Option* logits =
+      app.add_option("--logits", flags->logits,
+                     "Write the f32 logits [tokens, vocabulary] to this safetensors file");
+  tokens->needs(logits)->excludes(text);
+  logits->needs(tokens);
+  app.add_flag("--hidden", flags->hidden,
+               "With --logits: also \"hidden\" [layers + 1, tokens, hidden size]")
+      ->needs(logits);
+  app.add_option("--seq-len", flags->seq_len,
+                 "With --text: tokens per chunk; the first is context only")
+      ->check(InRange(2, 1 << 30))
+      ->capture_default_str();
+  app.add_option("--num-samples,-n", flags->num_samples, "With --text: chunks at most")
+      ->check(InRange(1, 1 << 30))
+      ->capture_default_str();
+  app.add_option("--prefill-chunk", flags->prefill_chunk,
+                 "Tokens per step; 0: chosen (same result)")
+      ->check(InRange(0, 1 << 16))
+      ->capture_default_str();
+  AddCommonFlags(app, flags->common, Compute::kModel);
+  SetExamples(
+      app,
+      {"turboquant evaluate --model Qwen3-8B-3bit --text wiki.test.raw --num-samples 64",
+       "turboquant evaluate --model Qwen3-8B-3bit --text wiki.test.raw --activations f32 --json",
+       "turboquant evaluate --model Qwen3-8B-3bit --tokens ids.json --logits out.safetensors"});
+  // Exactly one of the two kinds of work.
+  app.callback([flags] {
+    if (flags->text.empty() && flags->tokens.empty()) {
+      throw CLI::RequiredError("--text, or --tokens with --logits,");
+    }
+  });
+  return [flags](Interrupts& interrupts) { return RunEvaluate(*flags, interrupts); };
+}
+
+}  // namespace tq

@@ -1,0 +1,161 @@
+// turboquant inspect: what a checkpoint holds and how it would run here.
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "apps/checkpoint_report.h"
+#include "apps/command.h"
+#include "apps/flags.h"
+#include "apps/output.h"
+
+namespace tq {
+namespace {
+
+struct InspectFlags {
+  CommonFlags common;
+  std::string model;
+  bool headers_only = false;
+  bool tensors = false;
+};
+
+std::string Bytes(int64_t n) { return HumanBytes(static_cast<double>(n)); }
+
+KvType KvTypeOf(const InspectFlags& flags) {
+  return flags.common.activations == "f32" ? KvType::kF32 : KvType::kF16;
+}
+
+OrderedJson SpecJson(const ModelSpec& spec) {
+  OrderedJson json = {{"model_type", spec.model_type},
+                      {"num_hidden_layers", spec.blocks.size()},
+                      {"hidden_size", spec.hidden_size},
+                      {"vocab_size", spec.vocab_size},
+                      {"max_position_embeddings", spec.max_position_embeddings},
+                      {"tie_word_embeddings", spec.tie_word_embeddings}};
+  if (!spec.blocks.empty()) {
+    const BlockSpec& block = spec.blocks.front();
+    json["num_attention_heads"] = block.mixer.num_attention_heads;
+    json["num_key_value_heads"] = block.mixer.num_key_value_heads;
+    json["head_dim"] = block.mixer.head_dim;
+    json["intermediate_size"] = block.ffn.intermediate_size;
+  }
+  return json;
+}
+
+OrderedJson TensorsJson(const WeightSource& source) {
+  OrderedJson list = OrderedJson::array();
+  for (const SourceTensor& tensor : source.tensors()) {
+    list.push_back({{"name", tensor.name},
+                    {"type", StoredTypeName(tensor)},
+                    {"shape", tensor.shape},
+                    {"bytes", tensor.bytes.size()}});
+  }
+  return list;
+}
+
+Status PrintJson(const InspectFlags& flags, const WeightSource& source,
+                 const CheckpointReport& report, const ModelSession* session) {
+  OrderedJson json = {{"path", source.path()},
+                      {"container", source.container()},
+                      {"num_tensors", source.tensors().size()},
+                      {"stored_bytes", report.stored_bytes},
+                      {"runnable", report.not_runnable.empty()}};
+  if (!report.not_runnable.empty()) json["reason"] = report.not_runnable;
+  if (report.spec) {
+    json["model"] = SpecJson(*report.spec);
+    json["kv_bytes_per_token"] = KvBytesPerToken(*report.spec, KvTypeOf(flags));
+  }
+  if (session != nullptr) {
+    const Backend& backend = session->backend();
+    json["backend"] = backend.name();
+    json["isa"] = backend.isa();
+    json["threads"] = backend.num_threads();
+    json["activations"] = flags.common.activations;
+    json["prepared_bytes"] = session->model().prepared_bytes();
+    json["decode_bytes"] = session->model().decode_bytes();
+  }
+  json["matrices"] = KindsJson(report);
+  if (flags.tensors) json["tensors"] = TensorsJson(source);
+  return WriteJson(json);
+}
+
+std::string SpecText(const ModelSpec& spec) {
+  std::string text = fmt::format(
+      "architecture  {}: {} layers, hidden size {}, vocabulary {}, context {}", spec.model_type,
+      spec.blocks.size(), spec.hidden_size, spec.vocab_size, spec.max_position_embeddings);
+  if (!spec.blocks.empty()) {
+    const AttentionSpec& mixer = spec.blocks.front().mixer;
+    text += fmt::format(", {} heads and {} KV heads of {}", mixer.num_attention_heads,
+                        mixer.num_key_value_heads, mixer.head_dim);
+  }
+  return text + "\n";
+}
+
+std::string TensorsTable(const WeightSource& source) {
+  std::vector<std::vector<std::string>> rows = {{"tensor", "type", "shape", "bytes"}};
+  for (const SourceTensor& tensor : source.tensors()) {
+    rows.push_back({tensor.name, StoredTypeName(tensor), ShapeString(tensor.shape),
+                    fmt::to_string(tensor.bytes.size())});
+  }
+  return FormatTable(rows, {false, false, false, true});
+}
+
+Status PrintText(const InspectFlags& flags, const WeightSource& source,
+                 const CheckpointReport& report, const ModelSession* session) {
+  std::string text =
+      fmt::format("checkpoint    {} ({}): {} in {} tensors\n", source.path(), source.container(),
+                  Bytes(report.stored_bytes), source.tensors().size());
+  if (report.spec) {
+    text += SpecText(*report.spec);
+    text += fmt::format("KV cache      {} a token ({})\n",
+                        Bytes(KvBytesPerToken(*report.spec, KvTypeOf(flags))),
+                        KvTypeOf(flags) == KvType::kF32 ? "f32" : "f16");
+  }
+  if (session != nullptr) {
+    const Backend& backend = session->backend();
+    text += fmt::format("backend       {}/{}, {} activations, {} threads\n", backend.name(),
+                        backend.isa(), flags.common.activations, backend.num_threads());
+    text += fmt::format("memory        {} of prepared weights, {} of them read for a token\n",
+                        Bytes(session->model().prepared_bytes()),
+                        Bytes(session->model().decode_bytes()));
+  }
+  if (!report.not_runnable.empty()) text += fmt::format("not runnable  {}\n", report.not_runnable);
+  text += "\n" + KindsTable(report);
+  if (flags.tensors) text += "\n" + TensorsTable(source);
+  return WriteOut(text);
+}
+
+Status RunInspect(const InspectFlags& flags) {
+  const Console console = MakeConsole(flags.common.quiet);
+  TQ_ASSIGN_OR_RETURN(const std::unique_ptr<WeightSource> source, OpenSource(flags.model));
+  TQ_ASSIGN_OR_RETURN(CheckpointReport report, ReportCheckpoint(*source));
+  std::unique_ptr<ModelSession> session;
+  if (!flags.headers_only && report.spec) {
+    Result<std::unique_ptr<ModelSession>> opened = OpenSession(flags.model, flags.common, console);
+    if (opened.ok()) {
+      session = std::move(opened).value();
+      AddPrepared(session->model(), report);
+    } else if (opened.status().code() == StatusCode::kUnsupported) {
+      report.not_runnable = opened.status().message();
+    } else {
+      return opened.status();
+    }
+  }
+  return flags.common.json ? PrintJson(flags, *source, report, session.get())
+                           : PrintText(flags, *source, report, session.get());
+}
+
+}  // namespace
+
+RunCommand RegisterInspect(CLI::App& app) {
+  const auto flags = std::make_shared<InspectFlags>();
+  AddModelFlag(app, flags->model);
+  app.add_flag("--headers-only", flags->headers_only, "Do not load the weights");
+  app.add_flag("--tensors", flags->tensors, "List all tensors");
+  AddCommonFlags(app, flags->common, Compute::kModel);
+  SetExamples(app, {"turboquant inspect --model Qwen3-8B-3bit",
+                    "turboquant inspect --model model.gguf --headers-only --tensors",
+                    "turboquant inspect --model Qwen3-8B-3bit --backend ref --json"});
+  return [flags](Interrupts&) { return RunInspect(*flags); };
+}
+
+}  // namespace tq

@@ -1,0 +1,62 @@
+#include "quantize/output_config.h"
+
+#include <algorithm>
+
+#include "base/json.h"
+#include "codec/turbo_quant.h"
+
+namespace tq {
+namespace {
+
+template <typename T>
+OrderedJson OptionalValue(const std::optional<T>& value) {
+  return value ? OrderedJson(*value) : OrderedJson(nullptr);
+}
+
+OrderedJson QuantizationBlock(const QuantizeSettings& settings) {
+  OrderedJson block;
+  block["mode"] = "turboquant";
+  block["bits"] = settings.bits;
+  block["group_size"] = settings.group_size;
+  block["use_qjl"] = false;
+  block["rotation"] = settings.rotation;
+  block["rotation_seed"] = settings.rotation_seed;
+  block["attn_bits"] = OptionalValue(settings.attn_bits);
+  block["mlp_bits"] = OptionalValue(settings.mlp_bits);
+  block["mlp_group_size"] = OptionalValue(settings.mlp_group_size);
+  block["ternary_experts"] = false;
+  block["expert_down_bits"] = nullptr;
+  block["codebook"] = OrderedJson::array();
+  for (const float entry : LloydMaxCodebook(1 << settings.bits).stored) {
+    block["codebook"].push_back(static_cast<double>(entry));
+  }
+  return block;
+}
+
+}  // namespace
+
+Result<std::string> TurboQuantConfig(const std::string& source_config, const QuantizeSettings& settings) {
+  TQ_ASSIGN_OR_RETURN(OrderedJson config, ParseOrderedJson(source_config, "config.json"));
+  config.erase("_name_or_path");
+  config["quantization"] = QuantizationBlock(settings);
+  config["quantization_config"] = config["quantization"];
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : config.items()) keys.push_back(key);
+  std::sort(keys.begin(), keys.end());
+  OrderedJson sorted = OrderedJson::object();
+  for (const std::string& key : keys) sorted[key] = config[key];
+  return sorted.dump(4) + "\n";
+}
+
+std::string ShardIndex(std::vector<std::pair<std::string, std::string>> shard_of, int64_t total_bytes,
+                       int64_t total_elements) {
+  std::sort(shard_of.begin(), shard_of.end());
+  OrderedJson index;
+  index["metadata"]["total_size"] = total_bytes;
+  index["metadata"]["total_parameters"] = total_elements;
+  index["weight_map"] = OrderedJson::object();
+  for (const auto& [name, file] : shard_of) index["weight_map"][name] = file;
+  return index.dump(4) + "\n";
+}
+
+}  // namespace tq
