@@ -1,0 +1,167 @@
+// The program with text: prompts, stop strings, conversations, tokenization, perplexity.
+#include <cmath>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "e2e/program.h"
+#include "e2e/small_checkpoint.h"
+
+namespace tq::test {
+namespace {
+
+class Text : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new TempFolder();
+    WriteSmallCheckpoint(model());
+  }
+  static void TearDownTestSuite() { delete folder_; }
+  static std::string model() { return *folder_ / "model"; }
+  static Outcome Generate(const std::string& flags, const std::string& input = "") {
+    return RunProgram(
+        "generate --model " + model() + " --threads 1 --max-tokens 30 --min-tokens 30 " + flags,
+        input);
+  }
+  static Json GenerateJson(const std::string& flags) {
+    const Outcome outcome = Generate(flags + " --json --quiet");
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    const auto json = ParseJson(outcome.out, "stdout");
+    EXPECT_TRUE(json.ok()) << outcome.out;
+    return json.ok() ? json.value() : Json();
+  }
+
+  static TempFolder* folder_;
+};
+
+TempFolder* Text::folder_ = nullptr;
+
+std::string IdsOf(std::string_view text) {
+  std::string ids;
+  for (const char c : text) ids += fmt::format(" {}", static_cast<unsigned char>(c) + kFirstByteId);
+  return ids;
+}
+
+TEST_F(Text, TokenizeBothWays) {
+  const std::string base = "tokenize --model " + model() + " ";
+  EXPECT_EQ(RunProgram(base + "'a b'").out, "107 42 108\n");
+  EXPECT_EQ(RunProgram(base, "\xC3\xA9").out, "205 179\n");
+  EXPECT_EQ(RunProgram(base + "--decode 1,107,42,108").out, "<s>a b\n");
+  EXPECT_EQ(RunProgram(base + "--decode '1 107' --no-special").out, "a\n");
+  EXPECT_EQ(RunProgram(base + "'<s>a' --json").out, R"({"ids":[1,107],"tokens":["<s>","a"]})"
+                                                    "\n");
+  EXPECT_EQ(CheckError(RunProgram(base + "--decode x"), 2, {"x"}), "");
+  EXPECT_EQ(CheckError(RunProgram(base, "\xFF"), 1, {"UTF-8"}), "");
+}
+
+TEST_F(Text, TokenizeRendersMessages) {
+  const std::string file = *folder_ / "messages.json";
+  const std::string command = "tokenize --model " + model() + " --chat " + file;
+  ASSERT_TRUE(WriteFile(file, R"([{"role": "user", "content": "hi"}])").ok());
+  EXPECT_EQ(RunProgram(command).out, "1 3" + IdsOf("hi") + " 4\n");
+  ASSERT_TRUE(WriteFile(file, R"({"messages": []})").ok());
+  EXPECT_EQ(CheckError(RunProgram(command), 1, {"messages.json"}), "");
+}
+
+TEST_F(Text, TheChatTemplateMakesThePrompt) {
+  const Json templated = GenerateJson("--prompt hi");
+  const Json by_ids = GenerateJson("--prompt-tokens 1,3,114,115,4");
+  EXPECT_EQ(templated["ids"], by_ids["ids"]);
+  EXPECT_EQ(templated["stats"]["prompt_tokens"], 5);
+  const Json raw = GenerateJson("--prompt hi --no-chat-template");
+  EXPECT_EQ(raw["stats"]["prompt_tokens"], 2);
+  // The template knows no token for the system role: its marker is text.
+  const Json system = GenerateJson("--prompt hi --system s");
+  EXPECT_EQ(system["stats"]["prompt_tokens"], 1 + 11 + 1 + 2 + 1);
+}
+
+TEST_F(Text, StreamedTextIsTheJsonText) {
+  const Json json = GenerateJson("--prompt hi");
+  const Outcome streamed = Generate("--prompt hi --quiet");
+  EXPECT_EQ(streamed.out, json["text"].get<std::string>() + "\n");
+  EXPECT_EQ(streamed.err, "");
+  EXPECT_EQ(Generate("--quiet", "hi\n").out, streamed.out);
+  const Outcome with_stats = Generate("--prompt hi");
+  EXPECT_EQ(with_stats.out, streamed.out);
+  EXPECT_NE(with_stats.err.find("tokens/s"), std::string::npos);
+}
+
+TEST_F(Text, AStopStringCutsTheAnswer) {
+  const std::string whole = GenerateJson("--prompt hi")["text"].get<std::string>();
+  ASSERT_GT(whole.size(), 8u);
+  // A printable piece of the answer that the shell does not touch.
+  size_t at = 0;
+  while (at + 1 < whole.size() &&
+         !(std::isalnum(static_cast<unsigned char>(whole[at])) != 0 && at > 0))
+    ++at;
+  ASSERT_LT(at + 1, whole.size());
+  const std::string stop = whole.substr(at, 1);
+  const Json cut = GenerateJson("--prompt hi --stop zzzz --stop " + stop);
+  EXPECT_EQ(cut["text"], whole.substr(0, whole.find(stop)));
+  EXPECT_EQ(cut["finish_reason"], "stop");
+}
+
+TEST_F(Text, BadText) {
+  EXPECT_EQ(
+      CheckError(Generate("--prompt $(printf 'a\\377b')"), 1, {"--prompt", "UTF-8", "byte 1"}), "");
+  EXPECT_EQ(CheckError(Generate("", "a\xC3"), 1, {"stdin", "UTF-8"}), "");
+  EXPECT_EQ(CheckError(Generate("--no-chat-template", ""), 1, {"prompt"}), "");
+  EXPECT_EQ(CheckError(Generate("", std::string(600, 'a')), 1, {"context", "512"}), "");
+  EXPECT_EQ(CheckError(Generate("--prompt hi --no-chat-template --system s"), 1, {"chat template"}),
+            "");
+}
+
+TEST_F(Text, AConversationRemembersUntilReset) {
+  const std::string command =
+      "chat --model " + model() + " --threads 1 --json --max-tokens 8 --min-tokens 8";
+  const Outcome outcome =
+      RunProgram(command, "hi\n\nhi\n/reset\nhi\n/system s\nhi\n/unknown\n/exit\nnot read\n");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("/unknown"), std::string::npos);
+  std::vector<Json> turns;
+  for (size_t begin = 0; begin < outcome.out.size();) {
+    const size_t end = outcome.out.find('\n', begin);
+    turns.push_back(ParseJson(outcome.out.substr(begin, end - begin), "stdout").value());
+    begin = end + 1;
+  }
+  ASSERT_EQ(turns.size(), 4u);
+  EXPECT_EQ(turns[0]["stats"]["prompt_tokens"], 5);
+  EXPECT_GT(turns[1]["stats"]["prompt_tokens"], 9);
+  EXPECT_EQ(turns[2]["ids"], turns[0]["ids"]);
+  EXPECT_GT(turns[3]["stats"]["prompt_tokens"], 5);
+}
+
+TEST_F(Text, AConversationBeyondTheContextIsAnError) {
+  const Outcome outcome = RunProgram("chat --model " + model(), std::string(600, 'a') + "\n");
+  EXPECT_EQ(CheckError(outcome, 1, {"context"}), "");
+}
+
+TEST_F(Text, PerplexityOfAFile) {
+  const std::string file = *folder_ / "text.txt";
+  std::string text;
+  for (int i = 0; i < 30; ++i) text += "some line of text\n\n";
+  ASSERT_TRUE(WriteFile(file, text).ok());
+  const std::string base = "evaluate --json --seq-len 64 --model " + model() + " --text " + file;
+  const Json json = ParseJson(RunProgram(base + " --num-samples 5").out, "stdout").value();
+  EXPECT_EQ(json["chunks"], 5);
+  EXPECT_EQ(json["targets"], 5 * 63);
+  EXPECT_EQ(json["text_tokens"], 30 * 17 + 29 * 2);
+  // A random model knows nothing: about the vocabulary's size.
+  EXPECT_GT(json["perplexity"], 50.0);
+  EXPECT_LT(json["perplexity"], 5000.0);
+  const Json chunked =
+      ParseJson(RunProgram(base + " --num-samples 5 --prefill-chunk 7 --threads 1").out, "stdout")
+          .value();
+  EXPECT_EQ(chunked["mean_nll"], json["mean_nll"]);
+  EXPECT_EQ(CheckError(RunProgram("evaluate --seq-len 512 --num-samples 1 --model " + model() +
+                                  " --text " + (*folder_ / "missing.txt")),
+                       1, {"missing.txt"}),
+            "");
+  ASSERT_TRUE(WriteFile(file, "short").ok());
+  EXPECT_EQ(CheckError(RunProgram(base), 1, {"64", "5"}), "");
+}
+
+}  // namespace
+}  // namespace tq::test
