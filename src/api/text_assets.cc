@@ -1,9 +1,11 @@
 #include "api/text_assets.h"
+#include "base/json.h"
 
 #include <limits>
 #include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 namespace tq {
 namespace {

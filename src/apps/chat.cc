@@ -2,6 +2,7 @@
 #include <memory>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "api/answer.h"
 #include "apps/command.h"
@@ -10,6 +11,7 @@
 #include "apps/line_editor.h"
 #include "apps/output.h"
 #include "apps/run_stats.h"
+#include "base/json.h"
 
 namespace tq {
 namespace {

@@ -4,9 +4,11 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "apps/output.h"
 #include "apps/terminal.h"
+#include "base/json.h"
 #include "codec/codec.h"
 #include "weights/turbo_quant_tensors.h"
 

@@ -1,10 +1,12 @@
 // turboquant convert: a checkpoint -> a TurboQuant checkpoint.
+#include "base/json.h"
 #include "quantize/convert.h"
 
 #include <atomic>
 #include <memory>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "apps/command.h"
 #include "apps/flags.h"
@@ -19,6 +21,8 @@ struct ConvertFlags {
   std::string source;
   std::string output = "mlx_model";
   QuantizeSettings settings;
+  std::string rounding = "rms";
+  std::string calibration;
   bool streaming = false;
 };
 
@@ -71,6 +75,8 @@ Status RunConvert(ConvertFlags& flags, Interrupts& interrupts) {
   ProgressBar bar(console, "converting", HumanCount, " weights");
   ConvertOptions options;
   options.settings = flags.settings;
+  options.rounding = flags.rounding == "search" ? Rounding::kSearch : Rounding::kRms;
+  options.calibration = flags.calibration;
   options.num_threads = flags.common.threads;
   options.cancel = &cancel;
   options.progress = [&bar](int64_t done, int64_t total) { bar.Update(done, total); };
@@ -114,12 +120,24 @@ RunCommand RegisterConvert(CLI::App& app) {
   app.add_option("--mlx-path,--out,--output", flags->output, "New folder; it must not exist")
       ->capture_default_str();
   AddSettings(app, flags->settings);
+  CLI::Option* rounding =
+      app.add_option("--rounding", flags->rounding,
+                     "rms: the published converter's bytes; search: the best scale of each "
+                     "group, less error at the same size")
+          ->check(CLI::IsMember({"rms", "search"}))
+          ->capture_default_str();
+  app.add_option(
+         "--calibration", flags->calibration,
+         "File of `turboquant calibrate` for this checkpoint: least error in the layers' outputs")
+      ->excludes(rounding);
   app.add_flag("--streaming", flags->streaming, "Accepted: memory is always bounded");
   AddCommonFlags(app, flags->common, Compute::kThreads);
   SetExamples(app,
               {"turboquant convert --hf-path Qwen3-8B --mlx-path Qwen3-8B-3bit",
                "turboquant convert --hf-path Qwen3-8B --mlx-path Qwen3-8B-mixed --bits 2 "
                "--attn-bits 4",
+               "turboquant convert --hf-path Qwen3-8B --mlx-path Qwen3-8B-3bit --calibration "
+               "Qwen3-8B.calibration",
                "turboquant convert --hf-path model.gguf --mlx-path model-4bit --bits 4 --json"});
   return [flags](Interrupts& interrupts) { return RunConvert(*flags, interrupts); };
 }

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "apps/command.h"
 #include "apps/flags.h"
 #include "apps/output.h"

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <nlohmann/json.hpp>
+
 #include "api/answer.h"
 #include "apps/command.h"
 #include "apps/flags.h"

@@ -2,11 +2,13 @@
 #include <memory>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "apps/checkpoint_report.h"
 #include "apps/command.h"
 #include "apps/flags.h"
 #include "apps/output.h"
+#include "base/json.h"
 
 namespace tq {
 namespace {

@@ -1,9 +1,12 @@
 #include "apps/output.h"
+#include "base/json.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+
+#include <nlohmann/json.hpp>
 
 namespace tq {
 

@@ -3,9 +3,11 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <sys/resource.h>
 
 #include "apps/terminal.h"
+#include "base/json.h"
 
 namespace tq {
 namespace {

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include "api/text_assets.h"
@@ -9,6 +10,7 @@
 #include "apps/flags.h"
 #include "apps/output.h"
 #include "base/file.h"
+#include "base/json.h"
 
 namespace tq {
 namespace {

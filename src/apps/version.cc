@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "apps/output.h"
 #include "backend/backend.h"
 

@@ -14,6 +14,10 @@ namespace tq {
 
 class Scratch;
 
+// int8 activations: a block whose largest magnitude is below this counts as zero, so that 127 / max is
+// always finite.
+inline constexpr float kMinActivation = 7.8886090522101181e-31f;  // 2^-100
+
 // A matrix after a backend has laid it out for itself. Immutable. Owned by the model.
 class Weight {
  public:
@@ -51,8 +55,7 @@ struct MatMulArgs {
   int64_t num_tokens;
 };
 
-// out[r, n] = x[r, n] * rsqrt(mean(x[r]^2) + eps) * (w or 1 + w). Rows are `row_stride` apart in x
-// and out (0 = n). out may equal x.
+// out[r, n] = x[r, n] * rsqrt(mean(x[r]^2) + eps) * (w or 1 + w). out may equal x.
 struct RmsNormArgs {
   const float* x;
   const float* w;  // [n]

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include <nlohmann/json.hpp>
+
 namespace tq {
 namespace {
 
@@ -145,7 +147,8 @@ int64_t ConfigReader::Int(std::string_view key, int64_t default_value) {
     return default_value;
   }
   if (!value->is_number_integer()) {
-    Fail(Corrupt(where_ + ": " + std::string(key) + ": expected an integer, found " + value->dump()));
+    Fail(Corrupt(where_ + ": " + std::string(key) + ": expected an integer, found " +
+                 value->dump()));
     return default_value;
   }
   return value->get<int64_t>();
@@ -158,8 +161,8 @@ int64_t ConfigReader::RequiredInt(std::string_view key, int64_t min_value, int64
   }
   const int64_t value = Int(key, min_value);
   if (value < min_value || value > max_value) {
-    Fail(Corrupt(where_ + ": " + std::string(key) + ": expected " + std::to_string(min_value) + ".." +
-                 std::to_string(max_value) + ", found " + std::to_string(value)));
+    Fail(Corrupt(where_ + ": " + std::string(key) + ": expected " + std::to_string(min_value) +
+                 ".." + std::to_string(max_value) + ", found " + std::to_string(value)));
     return min_value;
   }
   return value;
@@ -179,7 +182,8 @@ bool ConfigReader::Bool(std::string_view key, bool default_value) {
   const Json* value = Find(key);
   if (value == nullptr) return default_value;
   if (!value->is_boolean()) {
-    Fail(Corrupt(where_ + ": " + std::string(key) + ": expected true or false, found " + value->dump()));
+    Fail(Corrupt(where_ + ": " + std::string(key) + ": expected true or false, found " +
+                 value->dump()));
     return default_value;
   }
   return value->get<bool>();
@@ -200,7 +204,8 @@ std::vector<std::string> ConfigReader::StringList(std::string_view key) {
   std::vector<std::string> out;
   if (value == nullptr) return out;
   if (!value->is_array()) {
-    Fail(Corrupt(where_ + ": " + std::string(key) + ": expected a list, found " + KindName(*value)));
+    Fail(
+        Corrupt(where_ + ": " + std::string(key) + ": expected a list, found " + KindName(*value)));
     return out;
   }
   for (const Json& item : *value) {

@@ -1,5 +1,6 @@
 // JSON: a strict parser (depth and duplicate keys checked, UTF-8 checked) and a reader that
-// remembers which keys were read, so that a config key that nobody understood can be refused by name.
+// remembers which keys were read, so that a config key that nobody understood can be refused by
+// name.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>  // files that look into a value include json.hpp
 
 #include "base/status.h"
 
@@ -19,19 +20,20 @@ using Json = nlohmann::json;
 // Keeps the order of keys: chat templates and tool schemas need it.
 using OrderedJson = nlohmann::ordered_json;
 
-// Errors: kCorrupt with line and column. `where` names the file in messages. max_depth bounds recursion.
-// Python's NaN / Infinity literals are refused.
+// Errors: kCorrupt with line and column. `where` names the file in messages. max_depth bounds
+// recursion. Python's NaN / Infinity literals are refused.
 Result<Json> ParseJson(std::string_view text, std::string_view where, int max_depth = 256);
-Result<OrderedJson> ParseOrderedJson(std::string_view text, std::string_view where, int max_depth = 256);
+Result<OrderedJson> ParseOrderedJson(std::string_view text, std::string_view where,
+                                     int max_depth = 256);
 
-// Typed access to one JSON object. Getters note the key as read; a wrong type is an error recorded in
-// status() (the first one wins) and the default is returned, so parsers read straight through and
-// check once at the end.
+// Typed access to one JSON object. Getters note the key as read; a wrong type is an error recorded
+// in status() (the first one wins) and the default is returned, so parsers read straight through
+// and check once at the end.
 class ConfigReader {
  public:
   ConfigReader(const Json& object, std::string where);
 
-  bool Has(std::string_view key) const;       // present and not null; marks it read
+  bool Has(std::string_view key) const;  // present and not null; marks it read
   int64_t Int(std::string_view key, int64_t default_value);
   int64_t RequiredInt(std::string_view key, int64_t min_value, int64_t max_value);
   double Number(std::string_view key, double default_value);

@@ -1,13 +1,14 @@
 #include "base/json.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 namespace tq {
 namespace {
 
 TEST(ParseJson, RefusesWhatIsNotStrict) {
-  for (const char* bad : {"", "{", "[1,]", "{\"a\":1,\"a\":2}", "NaN", "{\"a\":Infinity}", "[1] 2", "1e999",
-                          "\"\xff\"", "{'a':1}"}) {
+  for (const char* bad : {"", "{", "[1,]", "{\"a\":1,\"a\":2}", "NaN", "{\"a\":Infinity}", "[1] 2",
+                          "1e999", "\"\xff\"", "{'a':1}"}) {
     const auto result = ParseJson(bad, "file.json");
     ASSERT_FALSE(result.ok()) << bad;
     EXPECT_EQ(result.status().code(), StatusCode::kCorrupt);
@@ -36,7 +37,9 @@ TEST(ParseOrderedJson, KeepsOrder) {
 
 TEST(ConfigReader, ReadsAndRemembers) {
   const Json json = *ParseJson(
-      "{\"n\":3,\"f\":64.0,\"x\":1.5,\"b\":true,\"s\":\"t\",\"null\":null,\"left\":1,\"list\":[\"a\"]}", "c");
+      "{\"n\":3,\"f\":64.0,\"x\":1.5,\"b\":true,\"s\":\"t\",\"null\":null,\"left\":1,\"list\":["
+      "\"a\"]}",
+      "c");
   ConfigReader reader(json, "c");
   EXPECT_EQ(reader.Int("n", 0), 3);
   EXPECT_EQ(reader.Int("f", 0), 64);

@@ -9,7 +9,8 @@ Result<KvCache> KvCache::Create(const std::vector<KvLayout>& layers, int64_t num
   KvCache cache;
   cache.num_pages_ = num_pages;
   for (const KvLayout& layout : layers) {
-    TQ_ASSIGN_OR_RETURN(Buffer buffer, Buffer::Allocate(static_cast<size_t>(layout.page_bytes() * num_pages)));
+    TQ_ASSIGN_OR_RETURN(Buffer buffer,
+                        Buffer::Allocate(static_cast<size_t>(layout.page_bytes() * num_pages)));
     cache.layers_.push_back({layout, std::move(buffer)});
   }
   cache.free_.reserve(static_cast<size_t>(num_pages));

@@ -1,5 +1,5 @@
-// KvCache: the KV pages of all layers and the pool that hands page ids out. A page id is valid in every
-// layer. Memory is reserved at creation and committed when touched. Thread: engine.
+// KvCache: the KV pages of all layers and the pool that hands page ids out. A page id is valid in
+// every layer. Memory is reserved at creation and committed when touched. Thread: engine.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,9 @@ class KvCache {
   bool Allocate(int64_t count, std::vector<int32_t>& pages);
   void Free(const std::vector<int32_t>& pages);
 
-  static int64_t PagesFor(int64_t num_tokens) { return (num_tokens + kPageTokens - 1) / kPageTokens; }
+  static int64_t PagesFor(int64_t num_tokens) {
+    return (num_tokens + kPageTokens - 1) / kPageTokens;
+  }
 
  private:
   std::vector<LayerCache> layers_;

@@ -2,6 +2,9 @@
 
 #include <new>
 
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 #include "chat/template/interpreter.h"
 #include "chat/template/parser.h"
 

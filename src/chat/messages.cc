@@ -1,8 +1,10 @@
 #include "chat/messages.h"
+#include "base/json.h"
 
 #include <string>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 namespace tq {
 namespace {

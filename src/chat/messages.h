@@ -3,6 +3,8 @@
 
 #include <string_view>
 
+#include <nlohmann/json.hpp>
+
 #include "base/json.h"
 #include "base/status.h"
 

@@ -1,8 +1,10 @@
 #include "chat/prompt.h"
+#include "base/json.h"
 
 #include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 namespace tq {
 namespace {

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include <nlohmann/json.hpp>
+
 #include "base/json.h"
 #include "base/status.h"
 #include "chat/chat_template.h"

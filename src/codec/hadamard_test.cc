@@ -1,3 +1,4 @@
+#include "base/json.h"
 #include "codec/hadamard.h"
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "codec/test_tensors.h"
 

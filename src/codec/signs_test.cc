@@ -1,7 +1,9 @@
 #include <string>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "codec/hadamard.h"
 #include "codec/test_tensors.h"
 

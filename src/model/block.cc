@@ -10,17 +10,22 @@ Result<Block> Block::Load(const BlockSpec& spec, int64_t hidden_size, WeightLoad
   block.residual_ = spec.residual;
   block.norm_ = spec.norm;
   block.hidden_size_ = hidden_size;
-  TQ_ASSIGN_OR_RETURN(block.input_norm_, loader.Vector(spec.prefix + "input_layernorm.weight", hidden_size));
-  TQ_ASSIGN_OR_RETURN(block.mixer_, Attention::Load(spec.mixer, spec.prefix + "self_attn.", hidden_size, loader));
+  TQ_ASSIGN_OR_RETURN(block.input_norm_,
+                      loader.Vector(spec.prefix + "input_layernorm.weight", hidden_size));
+  TQ_ASSIGN_OR_RETURN(block.mixer_,
+                      Attention::Load(spec.mixer, spec.prefix + "self_attn.", hidden_size, loader));
   TQ_ASSIGN_OR_RETURN(block.post_attention_norm_,
                       loader.Vector(spec.prefix + "post_attention_layernorm.weight", hidden_size));
   if (spec.residual == Residual::kSandwich) {
-    TQ_ASSIGN_OR_RETURN(block.pre_ffn_norm_,
-                        loader.Vector(spec.prefix + "pre_feedforward_layernorm.weight", hidden_size));
-    TQ_ASSIGN_OR_RETURN(block.post_ffn_norm_,
-                        loader.Vector(spec.prefix + "post_feedforward_layernorm.weight", hidden_size));
+    TQ_ASSIGN_OR_RETURN(
+        block.pre_ffn_norm_,
+        loader.Vector(spec.prefix + "pre_feedforward_layernorm.weight", hidden_size));
+    TQ_ASSIGN_OR_RETURN(
+        block.post_ffn_norm_,
+        loader.Vector(spec.prefix + "post_feedforward_layernorm.weight", hidden_size));
   }
-  TQ_ASSIGN_OR_RETURN(block.ffn_, DenseFfn::Load(spec.ffn, spec.prefix + "mlp.", hidden_size, loader));
+  TQ_ASSIGN_OR_RETURN(block.ffn_,
+                      DenseFfn::Load(spec.ffn, spec.prefix + "mlp.", hidden_size, loader));
   return block;
 }
 

@@ -8,12 +8,13 @@ namespace tq {
 namespace {
 
 // Rows `tokens` of x [T, n], one after another.
-const float* GatherRows(const std::vector<int32_t>& tokens, const float* x, int64_t n, int64_t num_tokens,
-                        Scratch& scratch) {
+const float* GatherRows(const std::vector<int32_t>& tokens, const float* x, int64_t n,
+                        int64_t num_tokens, Scratch& scratch) {
   if (static_cast<int64_t>(tokens.size()) == num_tokens) return x;
   float* out = scratch.Alloc<float>(tokens.size() * static_cast<size_t>(n));
   for (size_t i = 0; i < tokens.size(); ++i) {
-    std::memcpy(out + static_cast<int64_t>(i) * n, x + tokens[i] * n, static_cast<size_t>(n) * sizeof(float));
+    std::memcpy(out + static_cast<int64_t>(i) * n, x + tokens[i] * n,
+                static_cast<size_t>(n) * sizeof(float));
   }
   return out;
 }
@@ -26,7 +27,8 @@ void Model::Forward(StepContext& step, KvCache& cache, float* logits) const {
   const int64_t num_tokens = plan.num_tokens();
   const int64_t hidden = spec_.hidden_size;
   step.ropes.clear();
-  for (const RopeSpec& rope : spec_.ropes) step.ropes.push_back(MakeRopeTable(rope, plan, step.scratch));
+  for (const RopeSpec& rope : spec_.ropes)
+    step.ropes.push_back(MakeRopeTable(rope, plan, step.scratch));
 
   float* x = step.scratch.Alloc<float>(static_cast<size_t>(num_tokens * hidden));
   step.backend.Embed({embed_.get(), plan.ids, spec_.embed_scale, x});
@@ -47,6 +49,9 @@ void Model::Forward(StepContext& step, KvCache& cache, float* logits) const {
                         .out = normed,
                         .num_rows = num_logits,
                         .n = hidden});
+  if (step.input_observer != nullptr && lm_head_ != nullptr) {
+    step.input_observer->OnInput({"lm_head"}, normed, num_logits, hidden);
+  }
   const Weight* head = lm_head_ != nullptr ? lm_head_.get() : embed_.get();
   const MatMulArgs out[] = {{head, normed, nullptr, logits, num_logits}};
   step.backend.MatMul(out, step.scratch);

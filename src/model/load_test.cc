@@ -1,11 +1,14 @@
-// Checkpoints that do not fit their config.json: each is refused with one line that names the tensor.
-#include <gtest/gtest.h>
-
+// Checkpoints that do not fit their config.json: each is refused with one line that names the
+// tensor.
 #include <cstring>
 #include <filesystem>
 #include <functional>
 
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
 #include "base/file.h"
+#include "base/json.h"
 #include "model/model.h"
 #include "weights/safetensors_writer.h"
 
@@ -26,7 +29,8 @@ constexpr const char* kConfig = R"({"model_type": "llama", "vocab_size": 40, "hi
 class LoadTest : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = testing::TempDir() + "tq_load_test_" + testing::UnitTest::GetInstance()->current_test_info()->name();
+    folder_ = testing::TempDir() + "tq_load_test_" +
+              testing::UnitTest::GetInstance()->current_test_info()->name();
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
     const Json config = *ParseJson(kConfig, "config.json");
@@ -51,7 +55,8 @@ class LoadTest : public testing::Test {
     TQ_CHECK(WriteFile(folder_ + "/config.json", config_).ok());
     auto source = OpenSource(folder_);
     if (!source.ok()) return source.status().message();
-    auto backend = MakeBackend("ref", {.num_threads = 1, .activations = ActivationMode::kF32, .isa = ""});
+    auto backend =
+        MakeBackend("ref", {.num_threads = 1, .activations = ActivationMode::kF32, .isa = ""});
     TQ_CHECK(backend.ok());
     const auto model = Model::Load(**source, **backend);
     return model.ok() ? "" : model.status().message();
@@ -66,7 +71,8 @@ TEST_F(LoadTest, GoodOneLoads) { EXPECT_EQ(Load(), ""); }
 
 TEST_F(LoadTest, MissingTensor) {
   tensors_.erase("model.layers.0.mlp.up_proj.weight");
-  EXPECT_NE(Load().find("tensor model.layers.0.mlp.up_proj.weight is missing from "), std::string::npos);
+  EXPECT_NE(Load().find("tensor model.layers.0.mlp.up_proj.weight is missing from "),
+            std::string::npos);
 }
 
 TEST_F(LoadTest, UnusedTensor) {
@@ -78,18 +84,22 @@ TEST_F(LoadTest, ShapeContradictsConfig) {
   TensorData& data = tensors_["model.layers.0.self_attn.k_proj.weight"];
   data.shape = {32, 32};
   data.values.resize(32 * 32);
-  EXPECT_NE(Load().find("tensor model.layers.0.self_attn.k_proj.weight: expected [16, 32] from config.json, found [32, 32]"),
+  EXPECT_NE(Load().find("tensor model.layers.0.self_attn.k_proj.weight: expected [16, 32] from "
+                        "config.json, found [32, 32]"),
             std::string::npos);
 }
 
 TEST_F(LoadTest, WrongType) {
   tensors_["model.layers.0.self_attn.q_proj.weight"].dtype = DType::kI32;
-  EXPECT_NE(Load().find("expected F32, F16, BF16 or a supported block format, found I32"), std::string::npos);
+  EXPECT_NE(Load().find("expected F32, F16, BF16 or a supported block format, found I32"),
+            std::string::npos);
 }
 
 TEST_F(LoadTest, NanAndInfinity) {
   tensors_["model.layers.0.mlp.down_proj.weight"].values[77] = NAN;
-  EXPECT_EQ(Load(), "tensor model.layers.0.mlp.down_proj.weight: expected finite weights, found NaN or infinity");
+  EXPECT_EQ(
+      Load(),
+      "tensor model.layers.0.mlp.down_proj.weight: expected finite weights, found NaN or infinity");
   tensors_["model.layers.0.mlp.down_proj.weight"].values[77] = 1;
   tensors_["model.norm.weight"].values[3] = INFINITY;
   EXPECT_EQ(Load(), "tensor model.norm.weight: expected finite weights, found NaN or infinity");

@@ -1,5 +1,7 @@
 #include "model/model.h"
 
+#include <nlohmann/json.hpp>
+
 #include "base/json.h"
 
 namespace tq {
@@ -9,7 +11,8 @@ Result<std::unique_ptr<const Model>> Model::Load(const WeightSource& source, Bac
   TQ_ASSIGN_OR_RETURN(const std::string text, source.ReadDocument("config.json"));
   TQ_ASSIGN_OR_RETURN(const Json config, ParseJson(text, "config.json"));
   std::unique_ptr<Model> model(new Model());
-  TQ_ASSIGN_OR_RETURN(model->spec_, ParseModelSpec(config, source.Find("lm_head.weight") != nullptr));
+  TQ_ASSIGN_OR_RETURN(model->spec_,
+                      ParseModelSpec(config, source.Find("lm_head.weight") != nullptr));
   const ModelSpec& spec = model->spec_;
 
   std::function<void(int64_t, int64_t)> report;
@@ -17,14 +20,16 @@ Result<std::unique_ptr<const Model>> Model::Load(const WeightSource& source, Bac
     report = [progress, context](int64_t done, int64_t total) { progress(context, done, total); };
   }
   WeightLoader loader(source, backend, ConfigRotates(config), report);
-  TQ_ASSIGN_OR_RETURN(model->embed_, loader.Matrix("model.embed_tokens.weight", spec.vocab_size, spec.hidden_size));
+  TQ_ASSIGN_OR_RETURN(
+      model->embed_, loader.Matrix("model.embed_tokens.weight", spec.vocab_size, spec.hidden_size));
   for (const BlockSpec& block_spec : spec.blocks) {
     TQ_ASSIGN_OR_RETURN(Block block, Block::Load(block_spec, spec.hidden_size, loader));
     model->blocks_.push_back(std::move(block));
   }
   TQ_ASSIGN_OR_RETURN(model->final_norm_, loader.Vector("model.norm.weight", spec.hidden_size));
   if (!spec.tie_word_embeddings) {
-    TQ_ASSIGN_OR_RETURN(model->lm_head_, loader.Matrix("lm_head.weight", spec.vocab_size, spec.hidden_size));
+    TQ_ASSIGN_OR_RETURN(model->lm_head_,
+                        loader.Matrix("lm_head.weight", spec.vocab_size, spec.hidden_size));
   }
   TQ_RETURN_IF_ERROR(loader.CheckAllUsed(spec.tie_word_embeddings));
   return std::unique_ptr<const Model>(std::move(model));
@@ -65,7 +70,8 @@ int64_t Model::prepared_bytes() const {
 
 int64_t Model::decode_bytes() const {
   // An untied embedding gives one row; a tied one is read whole as the head.
-  const int64_t skipped = lm_head_ != nullptr ? embed_->bytes() - embed_->bytes() / spec_.vocab_size : 0;
+  const int64_t skipped =
+      lm_head_ != nullptr ? embed_->bytes() - embed_->bytes() / spec_.vocab_size : 0;
   return prepared_bytes() - skipped;
 }
 

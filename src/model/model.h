@@ -1,6 +1,6 @@
-// Model: the blocks of a checkpoint with their prepared weights. Deeply const after Load, so sessions,
-// caches and scratch memory are passed in (step_context.h). Any thread may read it; Forward runs on the
-// engine thread.
+// Model: the blocks of a checkpoint with their prepared weights. Deeply const after Load, so
+// sessions, caches and scratch memory are passed in (step_context.h). Any thread may read it;
+// Forward runs on the engine thread.
 #pragma once
 
 #include <memory>
@@ -25,9 +25,11 @@ bool ConfigRotates(const Json& config);
 class Model {
  public:
   // Maps, checks and prepares every tensor. `backend` must outlive the model.
-  // Errors: what ParseModelSpec says; kNotFound / kCorrupt for missing, unused or ill-shaped tensors.
+  // Errors: what ParseModelSpec says; kNotFound / kCorrupt for missing, unused or ill-shaped
+  // tensors.
   static Result<std::unique_ptr<const Model>> Load(const WeightSource& source, Backend& backend,
-                                                   LoadProgress progress = nullptr, void* context = nullptr);
+                                                   LoadProgress progress = nullptr,
+                                                   void* context = nullptr);
 
   const ModelSpec& spec() const { return spec_; }
   // One entry per layer, for KvCache::Create.
@@ -43,7 +45,8 @@ class Model {
   int64_t decode_bytes() const;
 
   // Runs one step: logits[i * vocab_size ...] of token plan.logits_tokens[i]. K and V of the plan's
-  // tokens are appended to `cache`. Requires: every id < vocab_size, pages allocated for every position.
+  // tokens are appended to `cache`. Requires: every id < vocab_size, pages allocated for every
+  // position.
   void Forward(StepContext& step, KvCache& cache, float* logits) const;
 
  private:

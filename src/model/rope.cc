@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 #include "base/math.h"
 
 namespace tq {
@@ -101,8 +104,9 @@ RopeSpec RopeFromDict(ConfigReader& reader, const Json& json, double theta, int 
   const double partial = dict.Number("partial_rotary_factor", 1.0);
   const int rotary_dim = static_cast<int>(head_dim * partial) / 2 * 2;
   if (!(theta > 1.0) || !(scaling.factor >= 1.0) || rotary_dim < 2 || rotary_dim > head_dim) {
-    reader.Fail(Corrupt(dict.where() + ": expected rope_theta > 1, factor >= 1 and 0 < rotary width <= head_dim (" +
-                        std::to_string(head_dim) + ")"));
+    reader.Fail(Corrupt(
+        dict.where() + ": expected rope_theta > 1, factor >= 1 and 0 < rotary width <= head_dim (" +
+        std::to_string(head_dim) + ")"));
     return spec;
   }
   std::vector<double> inv(static_cast<size_t>(rotary_dim / 2));
@@ -119,7 +123,8 @@ RopeSpec RopeFromDict(ConfigReader& reader, const Json& json, double theta, int 
   } else if (scaling.type == "tq_factors") {
     ApplyFactors(dict, inv);
   } else if (scaling.type != "default") {
-    reader.Fail(Unsupported(dict.where() + ": expected rope_type default, linear, llama3 or yarn, found \"" +
+    reader.Fail(Unsupported(dict.where() +
+                            ": expected rope_type default, linear, llama3 or yarn, found \"" +
                             scaling.type + "\""));
     return spec;
   }

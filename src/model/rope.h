@@ -1,5 +1,6 @@
 // Rotary frequencies: config.json's rope keys -> RopeSpec, and the cos / sin tables of a step.
-// Formulas: docs/models.md "rope" (linear, llama3, yarn as published; f64 inside, rounded to f32 once).
+// Formulas: docs/models.md "rope" (linear, llama3, yarn as published; f64 inside, rounded to f32
+// once).
 #pragma once
 
 #include "base/json.h"
@@ -16,7 +17,8 @@ struct RopeDefaults {
 // Reads rope_parameters (one dict), or rope_theta with rope_scaling. partial_rotary_factor applies.
 // `reader` gets the error when something is wrong or not understood.
 RopeSpec ReadRope(ConfigReader& reader, int head_dim, const RopeDefaults& defaults);
-// The same from one dict {"rope_type": ..., "rope_theta": ...}; `theta` counts when the dict has none.
+// The same from one dict {"rope_type": ..., "rope_theta": ...}; `theta` counts when the dict has
+// none.
 RopeSpec RopeFromDict(ConfigReader& reader, const Json& dict, double theta, int head_dim,
                       const RopeDefaults& defaults);
 

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <string_view>
 
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 #include "model/ffns/dense.h"
 #include "model/mixers/attention.h"
 
@@ -26,13 +29,40 @@ constexpr Arch kArchs[] = {
 };
 
 // Keys that describe training, files or defaults of other programs, never the forward pass.
-constexpr std::string_view kHarmlessKeys[] = {
-    "_name_or_path", "architectures", "attention_dropout", "auto_map", "bos_token_id", "chunk_size_feed_forward",
-    "dtype", "embd_pdrop", "eos_token_id", "hidden_dropout", "id2label", "initializer_range", "is_llama_config",
-    "label2id", "model_type", "pad_token_id", "pretraining_tp", "quantization", "resid_pdrop",
-    "rope_interleaved", "tie_word_embeddings", "tokenizer_class", "torch_dtype", "transformers.js_config",
-    "transformers_version", "use_cache", "cache_implementation", "return_dict", "output_attentions",
-    "output_hidden_states", "use_return_dict", "unsloth_fixed", "unsloth_version", "_attn_implementation_autoset"};
+constexpr std::string_view kHarmlessKeys[] = {"_name_or_path",
+                                              "architectures",
+                                              "attention_dropout",
+                                              "auto_map",
+                                              "bos_token_id",
+                                              "chunk_size_feed_forward",
+                                              "dtype",
+                                              "embd_pdrop",
+                                              "eos_token_id",
+                                              "hidden_dropout",
+                                              "id2label",
+                                              "initializer_range",
+                                              "is_llama_config",
+                                              "label2id",
+                                              "model_type",
+                                              "pad_token_id",
+                                              "pretraining_tp",
+                                              "quantization",
+                                              "resid_pdrop",
+                                              "rope_interleaved",
+                                              "tie_word_embeddings",
+                                              "tokenizer_class",
+                                              "torch_dtype",
+                                              "transformers.js_config",
+                                              "transformers_version",
+                                              "use_cache",
+                                              "cache_implementation",
+                                              "return_dict",
+                                              "output_attentions",
+                                              "output_hidden_states",
+                                              "use_return_dict",
+                                              "unsloth_fixed",
+                                              "unsloth_version",
+                                              "_attn_implementation_autoset"};
 
 size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
@@ -57,8 +87,8 @@ Status UnknownModelType(const std::string& name) {
   });
   std::string nearest;
   for (const std::string& type : known) nearest += (nearest.empty() ? "" : ", ") + type;
-  return Unsupported("config.json: model_type \"" + std::string(wanted) + "\" is not known; known (nearest first): " +
-                     nearest);
+  return Unsupported("config.json: model_type \"" + std::string(wanted) +
+                     "\" is not known; known (nearest first): " + nearest);
 }
 
 // Weights that were quantized by another method would load as garbage.
@@ -71,8 +101,9 @@ Status CheckQuantization(ConfigReader& reader) {
     const std::string method = quantization.String("quant_method", mode.empty() ? "affine" : mode);
     TQ_RETURN_IF_ERROR(quantization.status());
     if (method != "turboquant") {
-      return Unsupported(std::string("config.json: ") + key + ": expected turboquant or no quantization, found " +
-                         method + ": start from the unquantized checkpoint");
+      return Unsupported(std::string("config.json: ") + key +
+                         ": expected turboquant or no quantization, found " + method +
+                         ": start from the unquantized checkpoint");
     }
   }
   return Status::Ok();
@@ -91,8 +122,9 @@ Result<ModelSpec> ParseModelSpec(const Json& config, bool has_lm_head) {
   ConfigReader reader(config, "config.json");
   TQ_RETURN_IF_ERROR(reader.status());
   const std::string model_type = reader.String("model_type", "");
-  const auto* arch = std::find_if(std::begin(kArchs), std::end(kArchs),
-                                  [&](const Arch& candidate) { return candidate.name == model_type; });
+  const auto* arch = std::find_if(std::begin(kArchs), std::end(kArchs), [&](const Arch& candidate) {
+    return candidate.name == model_type;
+  });
   TQ_RETURN_IF_ERROR(reader.status());
   if (arch == std::end(kArchs)) return UnknownModelType(model_type);
   TQ_RETURN_IF_ERROR(CheckQuantization(reader));
@@ -106,8 +138,8 @@ Result<ModelSpec> ParseModelSpec(const Json& config, bool has_lm_head) {
     const Json& value = config[key];
     const bool off = value.is_null() || value == false || (value.is_structured() && value.empty());
     if (!off) {
-      return Unsupported("config.json: key \"" + key + "\" is not understood by model_type " + model_type +
-                         " and may change the maths");
+      return Unsupported("config.json: key \"" + key + "\" is not understood by model_type " +
+                         model_type + " and may change the maths");
     }
   }
   for (const BlockSpec& block : spec.blocks) {
@@ -121,7 +153,8 @@ Result<ModelSpec> ParseModelSpec(const Json& config, bool has_lm_head) {
 
 std::vector<TensorNeed> NeededTensors(const ModelSpec& spec) {
   std::vector<TensorNeed> out;
-  out.push_back({"model.embed_tokens.weight", {spec.vocab_size, spec.hidden_size}, TensorRole::kEmbedding});
+  out.push_back(
+      {"model.embed_tokens.weight", {spec.vocab_size, spec.hidden_size}, TensorRole::kEmbedding});
   const Shape norm = {spec.hidden_size};
   for (const BlockSpec& block : spec.blocks) {
     out.push_back({block.prefix + "input_layernorm.weight", norm, TensorRole::kNorm});

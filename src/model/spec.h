@@ -21,8 +21,8 @@ struct NormSpec {
 
 // Rotary frequencies, ready to use (model/rope.h makes them from config.json).
 struct RopeSpec {
-  std::vector<float> inv_freq;     // [rotary_dim / 2]
-  float attention_factor = 1.0f;   // multiplies cos and sin
+  std::vector<float> inv_freq;    // [rotary_dim / 2]
+  float attention_factor = 1.0f;  // multiplies cos and sin
   int rotary_dim() const { return static_cast<int>(inv_freq.size()) * 2; }
 };
 
@@ -37,7 +37,7 @@ struct AttentionSpec {
   std::optional<NormSpec> qk_norm;  // over head_dim, before rope
   int rope = 0;                     // index into ModelSpec::ropes
   float scale = 1.0f;
-  int sliding_window = 0;           // 0: full attention
+  int sliding_window = 0;  // 0: full attention
 };
 
 struct DenseFfnSpec {
@@ -73,8 +73,8 @@ struct ModelSpec {
 };
 
 // config: the content of config.json. has_lm_head settles tying when the config is silent.
-// Errors: kUnsupported (model_type with the nearest known ones, activation, rope type, a key that nobody
-// read), kCorrupt (missing, ill-typed or contradicting values).
+// Errors: kUnsupported (model_type with the nearest known ones, activation, rope type, a key that
+// nobody read), kCorrupt (missing, ill-typed or contradicting values).
 Result<ModelSpec> ParseModelSpec(const Json& config, bool has_lm_head);
 
 // Every tensor that the model needs, in file order. The loader demands exactly these.

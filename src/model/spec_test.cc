@@ -1,8 +1,10 @@
+#include "base/json.h"
 #include "model/spec.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "model/rope.h"
 
@@ -10,10 +12,17 @@ namespace tq {
 namespace {
 
 Json Llama() {
-  return {{"model_type", "llama"},    {"vocab_size", 320},         {"hidden_size", 64},
-          {"num_hidden_layers", 2},   {"intermediate_size", 128},  {"num_attention_heads", 4},
-          {"num_key_value_heads", 2}, {"rms_norm_eps", 1e-5},      {"rope_theta", 10000.0},
-          {"hidden_act", "silu"},     {"max_position_embeddings", 512}};
+  return {{"model_type", "llama"},
+          {"vocab_size", 320},
+          {"hidden_size", 64},
+          {"num_hidden_layers", 2},
+          {"intermediate_size", 128},
+          {"num_attention_heads", 4},
+          {"num_key_value_heads", 2},
+          {"rms_norm_eps", 1e-5},
+          {"rope_theta", 10000.0},
+          {"hidden_act", "silu"},
+          {"max_position_embeddings", 512}};
 }
 
 std::string ErrorOf(const Json& config) {
@@ -37,7 +46,9 @@ TEST(ParseModelSpec, UnknownModelTypeNamesTheNearestFirst) {
   Json config = Llama();
   config["model_type"] = "qwen33";
   const std::string error = ErrorOf(config);
-  EXPECT_NE(error.find("\"qwen33\" is not known; known (nearest first): qwen3, qwen2"), std::string::npos) << error;
+  EXPECT_NE(error.find("\"qwen33\" is not known; known (nearest first): qwen3, qwen2"),
+            std::string::npos)
+      << error;
 }
 
 TEST(ParseModelSpec, AKeyThatNobodyReadsIsRefusedByName) {
@@ -66,8 +77,12 @@ TEST(ParseModelSpec, SaysWhatIsWrong) {
       {"num_key_value_heads", 3, "divisible by num_key_value_heads, found 4 and 3"},
       {"head_dim", 15, "head_dim: expected an even number"},
       {"rms_norm_eps", -1.0, "rms_norm_eps: expected a number between 0 and 1"},
-      {"rope_scaling", {{"rope_type", "su"}, {"factor", 2.0}}, "expected rope_type default, linear, llama3 or yarn, found \"su\""},
-      {"rope_scaling", {{"rope_type", "linear"}, {"factor", 2.0}, {"mystery", 1}}, "key \"mystery\" is not understood"},
+      {"rope_scaling",
+       {{"rope_type", "su"}, {"factor", 2.0}},
+       "expected rope_type default, linear, llama3 or yarn, found \"su\""},
+      {"rope_scaling",
+       {{"rope_type", "linear"}, {"factor", 2.0}, {"mystery", 1}},
+       "key \"mystery\" is not understood"},
       {"rope_scaling", {{"rope_type", "linear"}, {"factor", 0.0}}, "factor >= 1"},
       {"quantization_config", {{"quant_method", "gptq"}}, "found gptq"},
       {"quantization", {{"bits", 4}, {"group_size", 64}}, "found affine"},
@@ -104,8 +119,9 @@ TEST(Rope, Llama3Frequencies) {
   ConfigReader reader(config, "config.json");
   const RopeSpec spec = ReadRope(reader, 128, {10000.0, 131072});
   ASSERT_TRUE(reader.status().ok()) << reader.status().message();
-  const std::pair<size_t, double> want[] = {{28, 3.2114460e-3}, {29, 2.1665708e-3}, {32, 5.2484616e-4},
-                                            {35, 9.5562124e-5}, {36, 7.7846553e-5}, {63, 3.0689260e-7}};
+  const std::pair<size_t, double> want[] = {{28, 3.2114460e-3}, {29, 2.1665708e-3},
+                                            {32, 5.2484616e-4}, {35, 9.5562124e-5},
+                                            {36, 7.7846553e-5}, {63, 3.0689260e-7}};
   for (const auto& [j, value] : want) EXPECT_NEAR(spec.inv_freq[j] / value, 1.0, 1e-6) << j;
 }
 

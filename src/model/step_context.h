@@ -1,6 +1,8 @@
 // StepContext: everything that one step may change or borrow, handed down by the engine.
 #pragma once
 
+#include <initializer_list>
+#include <string_view>
 #include <vector>
 
 #include "backend/backend.h"
@@ -16,11 +18,22 @@ struct RopeTable {
   int rotary_dim = 0;
 };
 
-// Sees the hidden states as they pass: index 0 is the embedding output, i + 1 the output of block i.
+// Sees the hidden states as they pass: index 0 is the embedding output, i + 1 the output of block
+// i.
 class HiddenObserver {
  public:
   virtual ~HiddenObserver() = default;
-  virtual void OnHidden(size_t index, const float* hidden, int64_t num_tokens, int64_t hidden_size) = 0;
+  virtual void OnHidden(size_t index, const float* hidden, int64_t num_tokens,
+                        int64_t hidden_size) = 0;
+};
+
+// Sees what enters the matrices: one call for all that share an input, before they are applied.
+class InputObserver {
+ public:
+  virtual ~InputObserver() = default;
+  // names: of the matrices, without ".weight". x [num_tokens, cols], not rotated.
+  virtual void OnInput(std::initializer_list<std::string_view> names, const float* x,
+                       int64_t num_tokens, int64_t cols) = 0;
 };
 
 struct StepContext {
@@ -29,6 +42,7 @@ struct StepContext {
   const StepPlan& plan;
   HiddenObserver* observer = nullptr;
   std::vector<RopeTable> ropes;  // filled by Forward, one per ModelSpec::ropes
+  InputObserver* input_observer = nullptr;
 };
 
 }  // namespace tq

@@ -4,15 +4,20 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <memory>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/threads.h"
 #include "codec/codec.h"
 #include "codec/hadamard.h"
 #include "codec/turbo_quant_encode.h"
 #include "model/spec.h"
+#include "quantize/hessian_file.h"
+#include "quantize/ldlq.h"
 #include "quantize/output_config.h"
 #include "tensor/half.h"
 #include "weights/safetensors_writer.h"
@@ -24,10 +29,10 @@ namespace {
 // One tensor of the source and what becomes of it.
 struct Item {
   const SourceTensor* source = nullptr;
-  std::string path;          // without ".weight"
+  std::string path;  // without ".weight"
   bool quantize = false;
-  TurboQuantSpec spec;       // when quantize
-  DType dtype = DType::kF16; // of the copy, when not
+  TurboQuantSpec spec;        // when quantize
+  DType dtype = DType::kF16;  // of the copy, when not
   std::vector<SafetensorsWriter::Tensor> outputs;
   int64_t output_bytes = 0;
 };
@@ -39,14 +44,15 @@ int64_t TensorBytes(const SafetensorsWriter::Tensor& tensor) {
   return NumElements(tensor.shape) * static_cast<int64_t>(DTypeBytes(tensor.dtype));
 }
 
-void PlanQuantized(const QuantizeSettings& settings, Item& item) {
+void PlanQuantized(const QuantizeSettings& settings, Rounding rounding, Item& item) {
   const int64_t rows = item.source->shape[0];
   const int64_t cols = item.source->shape[1];
   item.quantize = true;
   item.spec = {.codebook_entries = 1 << BitsForPath(settings, item.path),
                .group = GroupForPath(settings, item.path),
                .rotate = settings.rotate,
-               .seed = TurboQuantLayerSeed(settings.rotation_seed, item.path)};
+               .seed = TurboQuantLayerSeed(settings.rotation_seed, item.path),
+               .search_scale = rounding == Rounding::kSearch};
   const int entries = item.spec.codebook_entries;
   item.outputs = {{item.path + ".weight", DType::kU32, {rows, TurboQuantWords(entries, cols)}},
                   {item.path + ".scales", DType::kF16, {rows, cols / item.spec.group}},
@@ -62,15 +68,18 @@ DType CopyType(const SourceTensor& tensor) {
 }
 
 Result<std::vector<Item>> PlanItems(const WeightSource& source, const ModelSpec& model,
-                                    const QuantizeSettings& settings, std::vector<std::string>& warnings) {
+                                    const ConvertOptions& options,
+                                    std::vector<std::string>& warnings) {
+  const QuantizeSettings& settings = options.settings;
   std::vector<Item> items;
   std::set<std::string> quantized_paths;
   for (const TensorNeed& need : NeededTensors(model)) {
     const SourceTensor* tensor = source.Find(need.name);
-    if (tensor == nullptr) return NotFound("tensor " + need.name + " is missing from " + source.path());
+    if (tensor == nullptr)
+      return NotFound("tensor " + need.name + " is missing from " + source.path());
     if (tensor->shape != need.shape) {
-      return Corrupt("tensor " + need.name + ": expected " + ShapeString(need.shape) + " from config.json, found " +
-                     ShapeString(tensor->shape));
+      return Corrupt("tensor " + need.name + ": expected " + ShapeString(need.shape) +
+                     " from config.json, found " + ShapeString(tensor->shape));
     }
     if (!tensor->is_float_like) {
       return Unsupported("tensor " + need.name + ": expected floats to convert, found " +
@@ -82,12 +91,13 @@ Result<std::vector<Item>> PlanItems(const WeightSource& source, const ModelSpec&
     const bool linear = need.role == TensorRole::kLinear;
     const int group = GroupForPath(settings, item.path);
     if (linear && IsQuantizable(need.shape[0], need.shape[1], group)) {
-      PlanQuantized(settings, item);
+      PlanQuantized(settings, options.rounding, item);
       quantized_paths.insert(item.path);
     } else {
       if (linear && need.shape[1] % group != 0) {
-        warnings.push_back(fmt::format("{}: {} columns are no multiple of the group {}: kept in full precision",
-                                       item.path, need.shape[1], group));
+        warnings.push_back(
+            fmt::format("{}: {} columns are no multiple of the group {}: kept in full precision",
+                        item.path, need.shape[1], group));
       }
       // The published loader wants the bias of a quantized matrix in f16.
       const bool f16_bias = need.role == TensorRole::kBias && quantized_paths.contains(item.path);
@@ -101,7 +111,8 @@ Result<std::vector<Item>> PlanItems(const WeightSource& source, const ModelSpec&
 }
 
 // A new shard starts before a tensor would overflow it. Tensors of one matrix stay together.
-std::vector<std::vector<const Item*>> PlanShards(const std::vector<Item>& items, int64_t max_bytes) {
+std::vector<std::vector<const Item*>> PlanShards(const std::vector<Item>& items,
+                                                 int64_t max_bytes) {
   std::vector<std::vector<const Item*>> shards(1);
   int64_t used = 0;
   for (const Item& item : items) {
@@ -134,7 +145,9 @@ std::vector<uint16_t> ToF16(std::span<const float> values) {
 
 class Converter {
  public:
-  explicit Converter(const ConvertOptions& options) : options_(options), pool_(options.num_threads) {}
+  // calibration may be null.
+  Converter(const ConvertOptions& options, const HessianFile* calibration)
+      : options_(options), calibration_(calibration), pool_(options.num_threads) {}
 
   void SetTotal(int64_t weights) { total_ = weights; }
 
@@ -147,42 +160,68 @@ class Converter {
     const StoredMatrix matrix = MatrixView(*item.source);
     const int64_t words_per_row = TurboQuantWords(item.spec.codebook_entries, matrix.cols);
     const int64_t groups = matrix.cols / item.spec.group;
-    const std::vector<float> signs = item.spec.rotate ? TurboQuantSigns(item.spec.seed, matrix.cols)
-                                                      : std::vector<float>(static_cast<size_t>(matrix.cols), 1.0f);
+    const std::vector<float> signs =
+        item.spec.rotate ? TurboQuantSigns(item.spec.seed, matrix.cols)
+                         : std::vector<float>(static_cast<size_t>(matrix.cols), 1.0f);
     scales_.resize(static_cast<size_t>(matrix.rows * groups));
-    const int64_t piece = std::max<int64_t>(1, kPieceWeights / matrix.cols);
+    std::unique_ptr<const Ldlq> ldlq;
+    if (calibration_ != nullptr) {
+      TQ_ASSIGN_OR_RETURN(std::vector<float> hessian, calibration_->Read(item.path, matrix.cols));
+      ldlq = std::make_unique<Ldlq>(item.spec, signs, std::move(hessian), LdlqOptions(), pool_);
+    }
+    const int64_t piece = PieceRows(matrix.cols);
     for (int64_t row = 0; row < matrix.rows; row += piece) {
       const int64_t n = std::min(piece, matrix.rows - row);
       words_.resize(static_cast<size_t>(n * words_per_row));
-      TQ_RETURN_IF_ERROR(EncodeRows(item, matrix, signs, row, n, words_per_row, groups));
+      TQ_RETURN_IF_ERROR(
+          EncodeRows(item, matrix, {signs, ldlq.get()}, row, n, words_per_row, groups));
       TQ_RETURN_IF_ERROR(writer.Append(item.path + ".weight", AsBytes(words_)));
       TQ_RETURN_IF_ERROR(Advance(n * matrix.cols));
     }
     TQ_RETURN_IF_ERROR(writer.Append(item.path + ".scales", AsBytes(scales_)));
-    TQ_RETURN_IF_ERROR(writer.Append(item.path + ".codebook",
-                                     AsBytes(ToF16(LloydMaxCodebook(item.spec.codebook_entries).stored))));
+    TQ_RETURN_IF_ERROR(
+        writer.Append(item.path + ".codebook",
+                      AsBytes(ToF16(LloydMaxCodebook(item.spec.codebook_entries).stored))));
     return writer.Append(item.path + ".signs", AsBytes(ToF16(signs)));
   }
 
-  Status EncodeRows(const Item& item, const StoredMatrix& matrix, std::span<const float> signs, int64_t first,
-                    int64_t n, int64_t words_per_row, int64_t groups) {
+  struct Encoder {
+    std::span<const float> signs;
+    const Ldlq* ldlq;  // null: rows are rounded alone
+  };
+
+  static int64_t PieceRows(int64_t cols) {
+    const int64_t tiles = kPieceWeights / cols / Ldlq::kTileRows;
+    return std::max<int64_t>(1, tiles) * Ldlq::kTileRows;
+  }
+
+  Status EncodeRows(const Item& item, const StoredMatrix& matrix, const Encoder& encoder,
+                    int64_t first, int64_t n, int64_t words_per_row, int64_t groups) {
     std::atomic<int64_t> bad_row{-1};
-    rows_.resize(static_cast<size_t>(pool_.num_threads()));
-    scratch_.resize(rows_.size());
-    pool_.ParallelFor(n, 1, [&](int64_t begin, int64_t end, int thread) {
-      std::vector<float>& values = rows_[static_cast<size_t>(thread)];
-      values.resize(static_cast<size_t>(matrix.cols));
-      for (int64_t i = begin; i < end; ++i) {
-        DecodeRow(matrix, first + i, 0, matrix.cols, values.data());
-        if (!EncodeTurboQuantRow(item.spec, values, signs, words_.data() + i * words_per_row,
-                                 scales_.data() + (first + i) * groups, scratch_[static_cast<size_t>(thread)])) {
-          bad_row = first + i;
+    threads_.resize(static_cast<size_t>(pool_.num_threads()));
+    const int64_t step = encoder.ldlq != nullptr ? Ldlq::kTileRows : 1;
+    pool_.ParallelFor(n, step, [&](int64_t begin, int64_t end, int thread) {
+      ThreadBuffers& buffers = threads_[static_cast<size_t>(thread)];
+      buffers.rows.resize(static_cast<size_t>(step * matrix.cols));
+      for (int64_t i = begin; i < end; i += step) {
+        const int64_t count = std::min(step, end - i);
+        for (int64_t r = 0; r < count; ++r) {
+          DecodeRow(matrix, first + i + r, 0, matrix.cols, buffers.rows.data() + r * matrix.cols);
         }
+        uint32_t* words = words_.data() + i * words_per_row;
+        uint16_t* scales = scales_.data() + (first + i) * groups;
+        const bool good =
+            encoder.ldlq != nullptr
+                ? encoder.ldlq->EncodeTile(buffers.rows.data(), count, words, scales, buffers.tile)
+                : EncodeTurboQuantRow(item.spec, buffers.rows, encoder.signs, words, scales,
+                                      buffers.row);
+        if (!good) bad_row = first + i;
       }
     });
     if (bad_row >= 0) {
-      return Corrupt(fmt::format("tensor {}, row {}: expected finite weights below 65504, found NaN, infinity or larger",
-                                 item.source->name, bad_row.load()));
+      return Corrupt(fmt::format(
+          "tensor {}, {} {}: expected finite weights below 65504, found NaN, infinity or larger",
+          item.source->name, step == 1 ? "row" : "near row", bad_row.load()));
     }
     return Status::Ok();
   }
@@ -191,7 +230,8 @@ class Converter {
     const SourceTensor& tensor = *item.source;
     const int64_t elements = NumElements(tensor.shape);
     TQ_ASSIGN_OR_RETURN(const bool finite, IsFinite(tensor));
-    if (!finite) return Corrupt("tensor " + tensor.name + ": expected finite weights, found NaN or infinity");
+    if (!finite)
+      return Corrupt("tensor " + tensor.name + ": expected finite weights, found NaN or infinity");
     if (tensor.dtype == item.dtype && GetCodec(tensor.codec).block_values == 1) {
       TQ_RETURN_IF_ERROR(writer.Append(tensor.name, tensor.bytes));
       return Advance(elements);
@@ -222,18 +262,25 @@ class Converter {
   Status Advance(int64_t weights) {
     done_ += weights;
     if (options_.progress) options_.progress(done_, total_);
-    if (options_.cancel != nullptr && options_.cancel->load()) return Cancelled("conversion stopped: nothing was written");
+    if (options_.cancel != nullptr && options_.cancel->load())
+      return Cancelled("conversion stopped: nothing was written");
     return Status::Ok();
   }
 
+  struct ThreadBuffers {
+    std::vector<float> rows;
+    TurboQuantScratch row;
+    LdlqScratch tile;
+  };
+
   const ConvertOptions& options_;
+  const HessianFile* calibration_;
   ThreadPool pool_;
   int64_t done_ = 0;
   int64_t total_ = 0;
   std::vector<uint32_t> words_;
   std::vector<uint16_t> scales_;
-  std::vector<std::vector<float>> rows_;       // one per thread
-  std::vector<TurboQuantScratch> scratch_;     // one per thread
+  std::vector<ThreadBuffers> threads_;
 };
 
 Status CopyDocuments(const WeightSource& source, const std::string& folder) {
@@ -257,8 +304,9 @@ Status WriteShards(const std::vector<std::vector<const Item*>>& shards, const st
         shard_of.emplace_back(output.name, name);
       }
     }
-    TQ_ASSIGN_OR_RETURN(const auto writer,
-                        SafetensorsWriter::Create(folder + "/" + name, std::move(tensors), {{"format", "mlx"}}));
+    TQ_ASSIGN_OR_RETURN(
+        const auto writer,
+        SafetensorsWriter::Create(folder + "/" + name, std::move(tensors), {{"format", "mlx"}}));
     for (const Item* item : shards[i]) {
       TQ_RETURN_IF_ERROR(converter.WriteItem(*item, *writer));
       source.DropPages(*item->source);
@@ -277,14 +325,23 @@ Result<ConvertReport> Convert(const WeightSource& source, const std::string& out
   TQ_RETURN_IF_ERROR(options.settings.Validate());
   TQ_ASSIGN_OR_RETURN(const std::string config_text, source.ReadDocument("config.json"));
   TQ_ASSIGN_OR_RETURN(const Json config, ParseJson(config_text, "config.json"));
-  TQ_ASSIGN_OR_RETURN(const ModelSpec model, ParseModelSpec(config, source.Find("lm_head.weight") != nullptr));
+  TQ_ASSIGN_OR_RETURN(const ModelSpec model,
+                      ParseModelSpec(config, source.Find("lm_head.weight") != nullptr));
   if (config.contains("quantization") && config["quantization"].is_object()) {
-    return InvalidArgument(source.path() + " is a TurboQuant checkpoint already: convert from the original");
+    return InvalidArgument(source.path() +
+                           " is a TurboQuant checkpoint already: convert from the original");
   }
-  TQ_ASSIGN_OR_RETURN(const std::string out_config, TurboQuantConfig(config_text, options.settings));
+  std::unique_ptr<HessianFile> calibration;
+  if (!options.calibration.empty()) {
+    TQ_ASSIGN_OR_RETURN(calibration, HessianFile::Open(options.calibration));
+    TQ_RETURN_IF_ERROR(calibration->CheckFingerprint(source));
+  }
+  TQ_ASSIGN_OR_RETURN(const std::string out_config,
+                      TurboQuantConfig(config_text, options.settings));
 
   ConvertReport report;
-  TQ_ASSIGN_OR_RETURN(const std::vector<Item> items, PlanItems(source, model, options.settings, report.warnings));
+  TQ_ASSIGN_OR_RETURN(const std::vector<Item> items,
+                      PlanItems(source, model, options, report.warnings));
   for (const Item& item : items) {
     const int64_t weights = NumElements(item.source->shape);
     report.total_weights += weights;
@@ -300,9 +357,10 @@ Result<ConvertReport> Convert(const WeightSource& source, const std::string& out
                            std::to_string(options.settings.group_size));
   }
   TQ_ASSIGN_OR_RETURN(const auto staged, StagedDirectory::Create(output_folder));
-  Converter converter(options);
+  Converter converter(options, calibration.get());
   converter.SetTotal(report.total_weights);
-  TQ_RETURN_IF_ERROR(WriteShards(PlanShards(items, options.max_shard_bytes), staged->path(), source, converter, report));
+  TQ_RETURN_IF_ERROR(WriteShards(PlanShards(items, options.max_shard_bytes), staged->path(), source,
+                                 converter, report));
   TQ_RETURN_IF_ERROR(WriteFile(staged->path() + "/config.json", out_config));
   TQ_RETURN_IF_ERROR(CopyDocuments(source, staged->path()));
   TQ_RETURN_IF_ERROR(staged->Commit());

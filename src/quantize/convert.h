@@ -1,5 +1,6 @@
 // Convert: a readable checkpoint -> a TurboQuant checkpoint in the published layout. Tensors stream
-// through: memory is one matrix of codes plus a few rows. The output folder appears whole or not at all.
+// through: memory is one matrix of codes plus a few rows. The output folder appears whole or not at
+// all.
 #pragma once
 
 #include <atomic>
@@ -13,28 +14,38 @@
 
 namespace tq {
 
+// How weights become codes and scales; the format and its readers are the same for all.
+enum class Rounding : uint8_t {
+  kRms,     // the bytes of the published converter
+  kSearch,  // the scale of every group with the least squared error
+};
+
 struct ConvertOptions {
   QuantizeSettings settings;
-  int num_threads = 0;                                // 0: all CPUs
+  Rounding rounding = Rounding::kRms;
+  // A file of Calibrate for this source: error feedback (quantize/ldlq.h) instead of `rounding`.
+  std::string calibration;
+  int num_threads = 0;  // 0: all CPUs
   int64_t max_shard_bytes = int64_t{5} << 30;
-  const std::atomic<bool>* cancel = nullptr;          // set: stop soon with kCancelled
+  const std::atomic<bool>* cancel = nullptr;  // set: stop soon with kCancelled
   // done and total count weights (elements); called after every piece, on the caller's thread.
   std::function<void(int64_t done, int64_t total)> progress;
 };
 
 struct ConvertReport {
   int64_t quantized_matrices = 0;
-  int64_t quantized_weights = 0;       // elements in them
-  int64_t quantized_bytes = 0;         // codes, scales, codebooks, signs
+  int64_t quantized_weights = 0;  // elements in them
+  int64_t quantized_bytes = 0;    // codes, scales, codebooks, signs
   int64_t total_weights = 0;
   int64_t source_bytes = 0;
-  int64_t output_bytes = 0;            // tensors
+  int64_t output_bytes = 0;  // tensors
   double seconds = 0;
   std::vector<std::string> warnings;
 };
 
-// Errors: kInvalidArgument (the output exists; settings; the source is TurboQuant already), kCorrupt
-// (the source; weights that are NaN, infinite or too large), kIo, kCancelled.
+// Errors: kInvalidArgument (the output exists; settings; the source is TurboQuant already; the
+// calibration is another checkpoint's), kCorrupt (the source; the calibration; weights that are
+// NaN, infinite or too large), kIo, kCancelled.
 Result<ConvertReport> Convert(const WeightSource& source, const std::string& output_folder,
                               const ConvertOptions& options);
 

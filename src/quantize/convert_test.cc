@@ -1,8 +1,8 @@
 #include "quantize/convert.h"
 
-#include <gtest/gtest.h>
-
 #include <filesystem>
+
+#include <gtest/gtest.h>
 
 #include "base/file.h"
 
@@ -12,7 +12,8 @@ namespace {
 class ConvertTest : public testing::Test {
  protected:
   void SetUp() override {
-    out_ = testing::TempDir() + "tq_convert_test_" + testing::UnitTest::GetInstance()->current_test_info()->name();
+    out_ = testing::TempDir() + "tq_convert_test_" +
+           testing::UnitTest::GetInstance()->current_test_info()->name();
     std::filesystem::remove_all(out_);
     auto source = OpenSource(TQ_TEST_DATA "/models/llama");
     ASSERT_TRUE(source.ok()) << source.status().message();
@@ -84,17 +85,20 @@ TEST_F(ConvertTest, RefusesWhatIsQuantizedAlready) {
   auto again = OpenSource(out_);
   ASSERT_TRUE(again.ok());
   const auto report = Convert(**again, out_ + "_2", options_);
-  EXPECT_NE(report.status().message().find("is a TurboQuant checkpoint already"), std::string::npos);
+  EXPECT_NE(report.status().message().find("is a TurboQuant checkpoint already"),
+            std::string::npos);
   EXPECT_EQ(Leftovers().size(), 1u);
 }
 
 TEST_F(ConvertTest, RefusesBadSettings) {
   options_.settings.bits = 5;
-  EXPECT_EQ(Convert(*source_, out_, options_).status().message(), "bits: expected one of 2, 3, 4, found 5");
+  EXPECT_EQ(Convert(*source_, out_, options_).status().message(),
+            "bits: expected one of 2, 3, 4, found 5");
   options_.settings.bits = 3;
   options_.settings.group_size = 48;
-  EXPECT_NE(Convert(*source_, out_, options_).status().message().find("group size: expected one of"),
-            std::string::npos);
+  EXPECT_NE(
+      Convert(*source_, out_, options_).status().message().find("group size: expected one of"),
+      std::string::npos);
 }
 
 TEST_F(ConvertTest, GroupsThatFitNoRowAreRefused) {

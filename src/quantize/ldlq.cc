@@ -74,8 +74,8 @@ Ldlq::Ldlq(const TurboQuantSpec& spec, std::span<const float> signs, std::vector
       hessian_(std::move(hessian)) {
   TQ_CHECK(spec.group % kStrip == 0 && cols_ % spec.group == 0);
   TQ_CHECK(static_cast<int64_t>(hessian_.size()) == cols_ * cols_);
-  if (spec.rotate) RotateHessian(hessian_, signs_, pool);
   Normalize(hessian_, cols_);
+  if (spec.rotate) RotateHessian(hessian_, signs_, pool);
   Factor(options.damping, pool);
 }
 
@@ -88,7 +88,8 @@ void Ldlq::Factor(double damping, ThreadPool& pool) {
     added = damping;
     lower.assign(hessian_.begin(), hessian_.end());
     if (CholeskyInPlace(lower, cols_, pool)) break;
-    // Few tokens, or a file that holds no sum of squares: with enough damping anything finite works.
+    // Few tokens, or a file that holds no sum of squares: with enough damping anything finite
+    // works.
     damping = std::max(10 * damping, 1e-3);
     TQ_CHECK(damping < 1e30);
   }
@@ -153,7 +154,9 @@ void Ldlq::SweepGroup(int64_t begin, float* values, float* errors, Round&& round
 // as if the group itself were to be kept exactly: what they are expected to be when rounded.
 void Ldlq::ChooseScales(int64_t group, LdlqScratch& s) const {
   const int64_t begin = group * spec_.group;
-  s.work = s.values;
+  const auto first = s.values.begin() + begin * kLanes;
+  s.work.resize(s.values.size());
+  std::copy(first, first + spec_.group * kLanes, s.work.begin() + begin * kLanes);
   float* values = s.work.data();
   SweepGroup(begin, values, s.errors.data(), [&](int64_t k) {
     for (int64_t i = k * kLanes; i < (k + 1) * kLanes; ++i) {
@@ -180,13 +183,15 @@ void Ldlq::Feedback(LdlqScratch& s) const {
     SweepGroup(begin, s.values.data(), s.errors.data(), [&](int64_t k) {
       float ratios[kLanes];
       const int64_t at = k * kLanes;
-      for (int64_t i = 0; i < kLanes; ++i) ratios[i] = s.values[static_cast<size_t>(at + i)] / scales[i];
+      for (int64_t i = 0; i < kLanes; ++i)
+        ratios[i] = s.values[static_cast<size_t>(at + i)] / scales[i];
       uint8_t* codes = s.codes.data() + at;
       CountTurboQuantBoundaries(spec_.codebook_entries, ratios, kLanes, codes);
       for (int64_t i = 0; i < kLanes; ++i) {
         const float unit = codebook[codes[i]];
         s.units[static_cast<size_t>(at + i)] = unit;
-        s.errors[static_cast<size_t>(at + i)] = s.weights[static_cast<size_t>(at + i)] - unit * scales[i];
+        s.errors[static_cast<size_t>(at + i)] =
+            s.weights[static_cast<size_t>(at + i)] - unit * scales[i];
       }
     });
     AddTransposedProduct(feedback_.data() + begin * cols_, cols_, s.errors.data() + begin * kLanes,
@@ -203,8 +208,8 @@ void Ldlq::UpdateErrors(LdlqScratch& s) const {
     }
   }
   s.gradient.assign(s.errors.size(), 0.0f);
-  AddTransposedProduct(hessian_.data(), cols_, s.errors.data(), kLanes, s.gradient.data(), kLanes, cols_,
-                       kLanes, cols_);
+  AddTransposedProduct(hessian_.data(), cols_, s.errors.data(), kLanes, s.gradient.data(), kLanes,
+                       cols_, kLanes, cols_);
 }
 
 // Least squares of all scales of a row under H, codes kept.
@@ -216,8 +221,9 @@ void Ldlq::RefitScales(LdlqScratch& s) const {
     const int64_t begin = h * group;
     s.work.assign(static_cast<size_t>(cols_ * kLanes), 0.0f);
     float* products = s.work.data() + begin * kLanes;  // rows of H below the group, times its units
-    AddTransposedProduct(hessian_.data() + begin * cols_ + begin, cols_, s.units.data() + begin * kLanes,
-                         kLanes, products, kLanes, cols_ - begin, kLanes, group);
+    AddTransposedProduct(hessian_.data() + begin * cols_ + begin, cols_,
+                         s.units.data() + begin * kLanes, kLanes, products, kLanes, cols_ - begin,
+                         kLanes, group);
     for (int64_t g = h; g < groups; ++g) {
       const float* units = s.units.data() + g * group * kLanes;
       system.AddCoefficient(g, h, units, s.work.data() + g * group * kLanes, group);
@@ -258,10 +264,10 @@ void Ldlq::Descend(LdlqScratch& s) const {
     if (!any) continue;
     const float* rows = hessian_.data() + strip * cols_;
     const int64_t after = strip + kStrip;
-    AddTransposedProduct(rows, cols_, changes.data(), kLanes, s.gradient.data(), kLanes, strip, kLanes,
-                         kStrip);
-    AddTransposedProduct(rows + after, cols_, changes.data(), kLanes, s.gradient.data() + after * kLanes,
-                         kLanes, cols_ - after, kLanes, kStrip);
+    AddTransposedProduct(rows, cols_, changes.data(), kLanes, s.gradient.data(), kLanes, strip,
+                         kLanes, kStrip);
+    AddTransposedProduct(rows + after, cols_, changes.data(), kLanes,
+                         s.gradient.data() + after * kLanes, kLanes, cols_ - after, kLanes, kStrip);
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <nlohmann/json.hpp>
+
 #include "base/json.h"
 #include "codec/turbo_quant.h"
 
@@ -35,7 +37,8 @@ OrderedJson QuantizationBlock(const QuantizeSettings& settings) {
 
 }  // namespace
 
-Result<std::string> TurboQuantConfig(const std::string& source_config, const QuantizeSettings& settings) {
+Result<std::string> TurboQuantConfig(const std::string& source_config,
+                                     const QuantizeSettings& settings) {
   TQ_ASSIGN_OR_RETURN(OrderedJson config, ParseOrderedJson(source_config, "config.json"));
   config.erase("_name_or_path");
   config["quantization"] = QuantizationBlock(settings);
@@ -48,8 +51,8 @@ Result<std::string> TurboQuantConfig(const std::string& source_config, const Qua
   return sorted.dump(4) + "\n";
 }
 
-std::string ShardIndex(std::vector<std::pair<std::string, std::string>> shard_of, int64_t total_bytes,
-                       int64_t total_elements) {
+std::string ShardIndex(std::vector<std::pair<std::string, std::string>> shard_of,
+                       int64_t total_bytes, int64_t total_elements) {
   std::sort(shard_of.begin(), shard_of.end());
   OrderedJson index;
   index["metadata"]["total_size"] = total_bytes;

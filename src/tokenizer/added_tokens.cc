@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 #include "tokenizer/component.h"
 #include "tokenizer/unicode.h"
 

@@ -5,6 +5,9 @@
 #include <functional>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 #include "tokenizer/component.h"
 #include "tokenizer/flat_map.h"
 #include "tokenizer/token_model.h"

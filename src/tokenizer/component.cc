@@ -1,5 +1,8 @@
 #include "tokenizer/component.h"
 
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 #include "tokenizer/unicode.h"
 
 namespace tq::tok {

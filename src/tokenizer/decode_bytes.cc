@@ -1,6 +1,9 @@
 // Decoders that put bytes together: ByteLevel, ByteFallback, and Fuse.
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 #include "tokenizer/byte_chars.h"
 #include "tokenizer/component.h"
 #include "tokenizer/decoder.h"

@@ -2,6 +2,9 @@
 #include <charconv>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 #include "tokenizer/component.h"
 #include "tokenizer/pipeline.h"
 

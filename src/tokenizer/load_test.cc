@@ -1,5 +1,6 @@
 // Small hand-written tokenizer files: each construct, and each way to be wrong.
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "base/json.h"
 #include "tokenizer/tokenizer.h"

@@ -4,6 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 #include "tokenizer/byte_chars.h"
 #include "tokenizer/component.h"
 #include "tokenizer/pattern.h"

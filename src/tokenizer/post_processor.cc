@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 #include "tokenizer/component.h"
 #include "tokenizer/vocabulary.h"
 

@@ -3,6 +3,9 @@
 #include <optional>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 #include "tokenizer/byte_chars.h"
 #include "tokenizer/component.h"
 #include "tokenizer/pretokenizer.h"

@@ -1,6 +1,9 @@
 // Metaspace: a space becomes a visible character that opens a word, as SentencePiece does it.
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 #include "tokenizer/component.h"
 #include "tokenizer/metaspace.h"
 #include "tokenizer/pretokenizer.h"

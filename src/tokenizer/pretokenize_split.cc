@@ -1,6 +1,9 @@
 // Pre-tokenizers that only cut: Split, Digits, Punctuation, Whitespace and their kin.
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 #include "tokenizer/component.h"
 #include "tokenizer/pretokenizer.h"
 #include "tokenizer/unicode.h"

@@ -1,5 +1,8 @@
 #include "tokenizer/token_model.h"
 
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 #include "tokenizer/component.h"
 
 namespace tq::tok {

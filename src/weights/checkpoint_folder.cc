@@ -4,7 +4,10 @@
 #include <map>
 #include <set>
 
+#include <nlohmann/json.hpp>
+
 #include "base/file.h"
+#include "base/json.h"
 #include "weights/safetensors.h"
 
 namespace tq {

@@ -2,9 +2,12 @@
 
 #include <cmath>
 
+#include <nlohmann/json.hpp>
+
 namespace tq {
 
 #define GGUF_ARCH(name, Make) GgufArch Make();
+#include "base/json.h"
 #include "weights/gguf_arch_list.inc"
 #undef GGUF_ARCH
 

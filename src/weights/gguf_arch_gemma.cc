@@ -1,4 +1,7 @@
 // "gemma3": the text part of Gemma 3. Norms are stored as 1 + w.
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 #include "weights/gguf_arch.h"
 
 namespace tq {

@@ -1,4 +1,7 @@
 // "llama": Llama 2 and 3, Mistral, SmolLM and their kin. Query and key rows are permuted.
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 #include "weights/gguf_arch.h"
 
 namespace tq {

@@ -1,4 +1,7 @@
 // "qwen2" and "qwen3": dense Qwen models. Rows are as in Hugging Face.
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 #include "weights/gguf_arch.h"
 
 namespace tq {

@@ -1,5 +1,7 @@
 #include "weights/gguf_documents.h"
 
+#include <nlohmann/json.hpp>
+
 #include "base/json.h"
 #include "weights/gguf_tokenizer.h"
 

@@ -1,6 +1,8 @@
+#include "base/json.h"
 #include "weights/gguf_documents.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "base/file.h"
 #include "weights/gguf_builder_for_test.h"

@@ -1,6 +1,9 @@
 #include "weights/gguf_pretokenizer.h"
+#include "base/json.h"
 
 #include <span>
+
+#include <nlohmann/json.hpp>
 
 namespace tq {
 namespace {

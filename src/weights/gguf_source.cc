@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <mutex>
 
+#include <nlohmann/json.hpp>
+
 #include "base/file.h"
 #include "weights/gguf_documents.h"
 #include "weights/gguf_translate.h"

@@ -2,6 +2,9 @@
 
 #include <unordered_map>
 
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 #include "weights/gguf_pretokenizer.h"
 #include "weights/quote.h"
 #include "weights/spm_merges.h"

@@ -5,6 +5,9 @@
 #include <new>
 #include <set>
 
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 #include "codec/codec.h"
 #include "weights/quote.h"
 

@@ -1,9 +1,11 @@
 // Variants of a tiny model: what the fixtures of real writers do not show.
+#include "base/json.h"
 #include "weights/gguf_translate.h"
 
 #include <filesystem>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "weights/gguf_builder_for_test.h"
 #include "weights/source.h"

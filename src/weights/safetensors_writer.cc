@@ -8,6 +8,8 @@
 #include <optional>
 #include <set>
 
+#include <nlohmann/json.hpp>
+
 #include "base/json.h"
 
 namespace tq {

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
 #include "base/status.h"
 #include "codec/format.h"
 #include "tensor/view.h"
@@ -19,25 +18,25 @@ namespace tq {
 // their own (dtype is then kU8 and meaningless). Row-major, outermost dimension first.
 struct SourceTensor {
   std::string name;
-  Shape shape;                        // logical, in elements
+  Shape shape;  // logical, in elements
   DType dtype = DType::kU8;
-  CodecId codec = CodecId::kF32;      // valid when is_float_like
-  bool is_float_like = false;         // f32, f16, bf16 or a block format: DecodeRow works on it
-  std::span<const std::byte> bytes;   // lives as long as the source
+  CodecId codec = CodecId::kF32;     // valid when is_float_like
+  bool is_float_like = false;        // f32, f16, bf16 or a block format: DecodeRow works on it
+  std::span<const std::byte> bytes;  // lives as long as the source
 };
 
 class WeightSource {
  public:
   virtual ~WeightSource() = default;
   virtual const std::string& path() const = 0;
-  virtual std::string_view container() const = 0;       // "safetensors", "gguf"
+  virtual std::string_view container() const = 0;  // "safetensors", "gguf"
 
   // Sorted by name. Names are Hugging Face's.
   virtual const std::vector<SourceTensor>& tensors() const = 0;
   const SourceTensor* Find(std::string_view name) const;
 
-  // "config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", ...: the file's
-  // or the translated content. Errors: kNotFound, kCorrupt.
+  // "config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", ...: the
+  // file's or the translated content. Errors: kNotFound, kCorrupt.
   virtual Result<std::string> ReadDocument(const std::string& name) const = 0;
   // Names of the documents that exist (for a converter that copies them).
   virtual std::vector<std::string> DocumentNames() const = 0;

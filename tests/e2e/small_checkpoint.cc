@@ -2,6 +2,8 @@
 
 #include <filesystem>
 
+#include <nlohmann/json.hpp>
+
 #include "base/check.h"
 #include "base/file.h"
 #include "base/json.h"

@@ -1,8 +1,8 @@
-// GGUF files answer like float64 arithmetic on their dequantized weights: every block format, real mixes,
-// a split file; and fast mode is the same on every instruction set.
-#include <gtest/gtest.h>
-
+// GGUF files answer like float64 arithmetic on their dequantized weights: every block format, real
+// mixes, a split file; and fast mode is the same on every instruction set.
 #include <algorithm>
+
+#include <gtest/gtest.h>
 
 #include "base/file.h"
 #include "support/checkpoint.h"
@@ -30,7 +30,9 @@ std::vector<std::string> GgufModels() {
 
 std::string ModelName(const testing::TestParamInfo<std::string>& info) {
   std::string name = info.param;
-  std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); },
+      '_');
   return name;
 }
 
@@ -42,9 +44,11 @@ class GgufModel : public testing::TestWithParam<std::string> {
 TEST_P(GgufModel, LogitsMatchFloat64Arithmetic) {
   const TensorFile expected(base() + ".expected.safetensors");
   const std::vector<float> want = expected.Floats("logits");
-  auto loaded = LoadOn(base() + ".gguf", "", {.num_threads = 2, .activations = ActivationMode::kF32, .isa = ""});
+  auto loaded = LoadOn(base() + ".gguf", "",
+                       {.num_threads = 2, .activations = ActivationMode::kF32, .isa = ""});
   ASSERT_TRUE(loaded.ok()) << loaded.status().message();
-  EXPECT_LE(MaxDifference(Logits(*loaded, expected.Ids("tokens")), want), kTolerance * StandardDeviation(want));
+  EXPECT_LE(MaxDifference(Logits(*loaded, expected.Ids("tokens")), want),
+            kTolerance * StandardDeviation(want));
 }
 
 TEST_P(GgufModel, EveryInstructionSetGivesTheSameBits) {
@@ -52,8 +56,9 @@ TEST_P(GgufModel, EveryInstructionSetGivesTheSameBits) {
   const std::vector<int32_t> tokens(all.begin(), all.begin() + 12);
   std::vector<float> first;
   for (const BackendChoice& choice : AvailableBackends()) {
-    auto loaded = LoadOn(base() + ".gguf", choice.backend,
-                         {.num_threads = 2, .activations = ActivationMode::kInt8, .isa = choice.isa});
+    auto loaded =
+        LoadOn(base() + ".gguf", choice.backend,
+               {.num_threads = 2, .activations = ActivationMode::kInt8, .isa = choice.isa});
     ASSERT_TRUE(loaded.ok()) << loaded.status().message();
     const std::vector<float> logits = Logits(*loaded, tokens);
     if (first.empty()) first = logits;

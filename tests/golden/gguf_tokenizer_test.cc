@@ -1,5 +1,7 @@
-// A GGUF vocabulary gives the ids of the original tokenizer: through the synthesized tokenizer.json.
+// A GGUF vocabulary gives the ids of the original tokenizer: through the synthesized
+// tokenizer.json.
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "base/file.h"
 #include "base/json.h"

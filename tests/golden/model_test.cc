@@ -1,8 +1,7 @@
-// Every architecture against the reference implementation: logits, hidden states, greedy text; and the
-// one-answer promise on the same models: chunk size, batch, threads, instruction set.
-#include <gtest/gtest.h>
-
+// Every architecture against the reference implementation: logits, hidden states, greedy text; and
+// the one-answer promise on the same models: chunk size, batch, threads, instruction set.
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "support/checkpoint.h"
 
@@ -19,7 +18,8 @@ struct Case {
 
 std::vector<Case> AllCases() {
   std::vector<Case> out;
-  for (const char* model : {"llama", "llama_tied_bias", "mistral_sliding", "qwen2", "qwen3", "gemma3_text"}) {
+  for (const char* model :
+       {"llama", "llama_tied_bias", "mistral_sliding", "qwen2", "qwen3", "gemma3_text"}) {
     for (const BackendChoice& choice : AvailableBackends()) out.push_back({model, choice});
   }
   return out;
@@ -33,8 +33,9 @@ class GoldenModel : public testing::TestWithParam<Case> {
  protected:
   std::string folder() const { return TQ_TEST_DATA "/models/" + GetParam().model; }
   Loaded Load(ActivationMode mode, int threads = 2) const {
-    auto loaded = LoadOn(folder(), GetParam().choice.backend,
-                         {.num_threads = threads, .activations = mode, .isa = GetParam().choice.isa});
+    auto loaded =
+        LoadOn(folder(), GetParam().choice.backend,
+               {.num_threads = threads, .activations = mode, .isa = GetParam().choice.isa});
     TQ_CHECK(loaded.ok());
     return std::move(*loaded);
   }
@@ -55,7 +56,8 @@ TEST_P(GoldenModel, LogitsAndHiddenStatesMatchTheReference) {
   for (size_t i = 0; i + 1 < hidden.size(); ++i) {
     const std::vector<float> layer(want_hidden.begin() + static_cast<int64_t>(i * plane),
                                    want_hidden.begin() + static_cast<int64_t>((i + 1) * plane));
-    EXPECT_LE(MaxDifference(hidden[i], layer), kTolerance * StandardDeviation(layer)) << "hidden " << i;
+    EXPECT_LE(MaxDifference(hidden[i], layer), kTolerance * StandardDeviation(layer))
+        << "hidden " << i;
   }
 }
 
@@ -63,7 +65,8 @@ TEST_P(GoldenModel, GreedyTextIsTheReferences) {
   const TensorFile expected(folder() + "/expected.safetensors");
   const Loaded loaded = Load(ActivationMode::kF32);
   const std::vector<int32_t> want = expected.Ids("greedy");
-  EXPECT_EQ(Greedy(loaded, expected.Ids("greedy_prompt"), static_cast<int>(want.size()), {2}), want);
+  EXPECT_EQ(Greedy(loaded, expected.Ids("greedy_prompt"), static_cast<int>(want.size()), {2}),
+            want);
 }
 
 TEST_P(GoldenModel, EveryChunkSizeGivesTheSameBits) {

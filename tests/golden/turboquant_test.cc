@@ -1,9 +1,9 @@
-// Checkpoints written by the reference converter: they load and give its logits; and converting the same
-// sources here gives the same bytes.
-#include <gtest/gtest.h>
-
+// Checkpoints written by the reference converter: they load and give its logits; and converting the
+// same sources here gives the same bytes.
 #include <cstring>
 #include <filesystem>
+
+#include <gtest/gtest.h>
 
 #include "quantize/convert.h"
 #include "support/checkpoint.h"
@@ -54,14 +54,16 @@ TEST_P(TurboQuantFixture, LogitsAndGreedyTextMatchTheReference) {
   const TensorFile expected(folder() + "/expected.safetensors");
   const std::vector<float> want = expected.Floats("logits_last32");
   for (const BackendChoice& choice : AvailableBackends()) {
-    auto loaded = LoadOn(folder(), choice.backend,
-                         {.num_threads = 2, .activations = ActivationMode::kF32, .isa = choice.isa});
+    auto loaded =
+        LoadOn(folder(), choice.backend,
+               {.num_threads = 2, .activations = ActivationMode::kF32, .isa = choice.isa});
     ASSERT_TRUE(loaded.ok()) << loaded.status().message();
     const std::vector<float> logits = Logits(*loaded, expected.Ids("tokens"));
     const std::vector<float> last(logits.end() - static_cast<int64_t>(want.size()), logits.end());
     EXPECT_LE(MaxDifference(last, want), kTolerance * StandardDeviation(want)) << choice.isa;
     const std::vector<int32_t> greedy = expected.Ids("greedy");
-    EXPECT_EQ(Greedy(*loaded, expected.Ids("greedy_prompt"), static_cast<int>(greedy.size()), {2}), greedy);
+    EXPECT_EQ(Greedy(*loaded, expected.Ids("greedy_prompt"), static_cast<int>(greedy.size()), {2}),
+              greedy);
   }
 }
 
@@ -72,17 +74,19 @@ TEST_P(TurboQuantFixture, FastModeIsCloseAndTheSameEverywhere) {
   std::vector<float> first;
   for (const BackendChoice& choice : AvailableBackends()) {
     for (const int threads : {1, 3}) {
-      auto loaded = LoadOn(folder(), choice.backend,
-                           {.num_threads = threads, .activations = ActivationMode::kInt8, .isa = choice.isa});
+      auto loaded =
+          LoadOn(folder(), choice.backend,
+                 {.num_threads = threads, .activations = ActivationMode::kInt8, .isa = choice.isa});
       ASSERT_TRUE(loaded.ok()) << loaded.status().message();
       const std::vector<float> logits = Logits(*loaded, tokens);
       if (first.empty()) first = logits;
       EXPECT_EQ(logits, first) << choice.isa << ", " << threads << " threads";
-      for (const int64_t chunk : {1, 7}) EXPECT_EQ(Logits(*loaded, tokens, chunk), first) << "chunk " << chunk;
+      for (const int64_t chunk : {1, 7})
+        EXPECT_EQ(Logits(*loaded, tokens, chunk), first) << "chunk " << chunk;
     }
   }
-  // int8 activations and integer codebooks cost well below the quantization itself, which moves these
-  // logits by about their own standard deviation at 3 bits.
+  // int8 activations and integer codebooks cost well below the quantization itself, which moves
+  // these logits by about their own standard deviation at 3 bits.
   const std::vector<float> last(first.end() - static_cast<int64_t>(want.size()), first.end());
   EXPECT_LE(MaxDifference(last, want), 0.25 * StandardDeviation(want));
 }
@@ -112,8 +116,7 @@ TEST_P(TurboQuantFixture, ConvertingTheSourceGivesTheSameBytes) {
   std::filesystem::remove_all(out);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, TurboQuantFixture, testing::ValuesIn(Fixtures()),
-                         FixtureName);
+INSTANTIATE_TEST_SUITE_P(All, TurboQuantFixture, testing::ValuesIn(Fixtures()), FixtureName);
 
 }  // namespace
 }  // namespace tq::test

@@ -1,5 +1,5 @@
-// The one-answer promise through the engine, on real blocks: a request's greedy text is the same alone,
-// in any company, for any prefill chunk, as by the plain forward runner.
+// The one-answer promise through the engine, on real blocks: a request's greedy text is the same
+// alone, in any company, for any prefill chunk, as by the plain forward runner.
 #include <gtest/gtest.h>
 
 #include "engine/engine.h"

@@ -6,7 +6,8 @@
 
 namespace tq::test {
 
-Result<Loaded> LoadOn(const std::string& path, const std::string& backend, const BackendOptions& options) {
+Result<Loaded> LoadOn(const std::string& path, const std::string& backend,
+                      const BackendOptions& options) {
   Loaded out;
   TQ_ASSIGN_OR_RETURN(out.source, OpenSource(path));
   TQ_ASSIGN_OR_RETURN(out.backend, MakeBackend(backend, options));
@@ -101,7 +102,8 @@ double StandardDeviation(const std::vector<float>& values) {
 double MaxDifference(const std::vector<float>& a, const std::vector<float>& b) {
   TQ_CHECK(a.size() == b.size());
   double worst = 0;
-  for (size_t i = 0; i < a.size(); ++i) worst = std::max(worst, std::fabs(static_cast<double>(a[i]) - b[i]));
+  for (size_t i = 0; i < a.size(); ++i)
+    worst = std::max(worst, std::fabs(static_cast<double>(a[i]) - b[i]));
   return worst;
 }
 

@@ -21,7 +21,8 @@ struct Loaded {
 };
 
 // Errors of any step come back as they are.
-Result<Loaded> LoadOn(const std::string& path, const std::string& backend, const BackendOptions& options);
+Result<Loaded> LoadOn(const std::string& path, const std::string& backend,
+                      const BackendOptions& options);
 
 KvType KvTypeFor(const Backend& backend);  // f32 in parity mode, else f16
 

@@ -8,6 +8,7 @@ templates. Usage: make_template_cases.py OUTPUT
 import datetime
 import json
 import pathlib
+import re
 import sys
 
 import jinja2
@@ -187,6 +188,7 @@ def snippet_cases(env, path):
         if not line or line.startswith("# "):
             continue
         source = line.replace("@@", "\n").replace("@R", "\r").replace("@T", "\t")
+        source = re.sub("@u([0-9A-F]+);", lambda match: chr(int(match[1], 16)), source)
         cases.append({"template": source, **render(env, source, VARS)})
     return cases
 

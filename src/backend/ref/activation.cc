@@ -20,7 +20,7 @@ void Quantize(ActivationRow& activation, int64_t block) {
     const int64_t end = std::min(n, begin + block);
     float m = 0.0f;
     for (int64_t i = begin; i < end; ++i) m = std::max(m, std::fabs(activation.x[i]));
-    if (m == 0.0f) continue;
+    if (m < kMinActivation) continue;
     activation.scale[begin / block] = m / 127.0f;
     const float inverse = 127.0f / m;
     for (int64_t i = begin; i < end; ++i) {

@@ -83,14 +83,16 @@ Result<Value> FindItem(Runtime& rt, const Value& object, const Value& key) {
       if (index < 0 || index >= size) return Value();
       const bool ascii = string.length == string.text.size();
       if (!ascii) TQ_RETURN_IF_ERROR(rt.StepBytes(string.text.size()));
-      size_t begin = ascii ? static_cast<size_t>(index)
-                           : ByteOffset(string.text, static_cast<size_t>(index));
+      size_t begin =
+          ascii ? static_cast<size_t>(index) : ByteOffset(string.text, static_cast<size_t>(index));
       size_t end = begin;
       NextCodePoint(string.text, &end);
       return TextLike(rt, object, string.text.substr(begin, end - begin));
     }
-    case Kind::kRange: return RangeItem(rt, object.As<RangeObject>(), index);
-    default: return Value();
+    case Kind::kRange:
+      return RangeItem(rt, object.As<RangeObject>(), index);
+    default:
+      return Value();
   }
 }
 
@@ -102,8 +104,8 @@ bool IsDunder(std::string_view name) {
 
 Result<Value> FindAttribute(Runtime& rt, const Value& object, std::string_view name) {
   if (IsDunder(name) && !object.Is(Kind::kNamespace)) {
-    return rt.Undefined(fmt::format("access to attribute '{}' of '{}' object is unsafe", name,
-                                    TypeName(object)));
+    return rt.Undefined(
+        fmt::format("access to attribute '{}' of '{}' object is unsafe", name, TypeName(object)));
   }
   switch (object.kind()) {
     case Kind::kNamespace: {
@@ -116,8 +118,7 @@ Result<Value> FindAttribute(Runtime& rt, const Value& object, std::string_view n
       break;
     }
     case Kind::kCallable: {
-      TQ_ASSIGN_OR_RETURN(Value attribute,
-                          MacroAttribute(rt, object.As<CallableObject>(), name));
+      TQ_ASSIGN_OR_RETURN(Value attribute, MacroAttribute(rt, object.As<CallableObject>(), name));
       if (!attribute.IsMissing()) return attribute;
       break;
     }
@@ -127,7 +128,8 @@ Result<Value> FindAttribute(Runtime& rt, const Value& object, std::string_view n
         return cycler.items[cycler.position];
       }
       if (name == "items") return rt.Tuple(object.As<CyclerObject>().items);
-      if (name == "pos") return Value::Int(static_cast<int64_t>(object.As<CyclerObject>().position));
+      if (name == "pos")
+        return Value::Int(static_cast<int64_t>(object.As<CyclerObject>().position));
       break;
     case Kind::kJoiner:
       if (name == "sep") return object.As<JoinerObject>().separator;
@@ -154,7 +156,8 @@ Result<Value> FindAttribute(Runtime& rt, const Value& object, std::string_view n
       if (name == "real") return object;
       if (name == "imag") return Value::Float(0.0);
       break;
-    default: break;
+    default:
+      break;
   }
   return FindMethod(rt, object, name);
 }
@@ -225,8 +228,8 @@ Result<Value> Slice(Runtime& rt, const Value& object, const Value& start, const 
   const auto is_open = [](const Value& v) { return v.IsMissing() || v.Is(Kind::kNone); };
   const int64_t first = is_open(start) ? (stride > 0 ? lowest : highest)
                                        : Clamp(start_bound, length, lowest, highest);
-  const int64_t last = is_open(stop) ? (stride > 0 ? highest : lowest)
-                                     : Clamp(stop_bound, length, lowest, highest);
+  const int64_t last =
+      is_open(stop) ? (stride > 0 ? highest : lowest) : Clamp(stop_bound, length, lowest, highest);
   const int64_t distance = stride > 0 ? last - first : first - last;
   const int64_t magnitude = stride > 0 ? stride : (stride == INT64_MIN ? INT64_MAX : -stride);
   const int64_t count = distance <= 0 ? 0 : (distance - 1) / magnitude + 1;
@@ -249,8 +252,8 @@ Result<Value> Slice(Runtime& rt, const Value& object, const Value& start, const 
     const auto& string = object.As<StringObject>();
     if (count == 0) return TextLike(rt, object, "");
     if (string.length == string.text.size()) {
-      return TextLike(rt, object, string.text.substr(static_cast<size_t>(first),
-                                                     static_cast<size_t>(count)));
+      return TextLike(rt, object,
+                      string.text.substr(static_cast<size_t>(first), static_cast<size_t>(count)));
     }
     TQ_RETURN_IF_ERROR(rt.StepBytes(string.text.size()));
     const size_t begin = ByteOffset(string.text, static_cast<size_t>(first));

@@ -78,7 +78,8 @@ struct Expr {
   const TestSpec* test = nullptr;
 };
 
-// What happens to a scope's slots when it is entered; all of `clear` become missing when it is left.
+// What happens to a scope's slots when it is entered; all of `clear` become missing when it is
+// left.
 struct ScopeLoad {
   enum class Action : uint8_t { kResolve, kAlias, kUndefined };
   Action action = Action::kUndefined;
@@ -144,15 +145,15 @@ struct Stmt {
   Body body;
   Body else_body;
   std::vector<Branch> branches;
-  std::vector<ExprPtr> params;   // kName
+  std::vector<ExprPtr> params;  // kName
   std::vector<ExprPtr> targets;
   std::vector<ExprPtr> values;
   bool recursive = false;
 
-  Scope scope;         // of the body
-  Scope else_scope;    // kFor
-  Slot slot;           // kMacro: where the macro goes; kCallBlock: unused
-  int loop_slot = -1;  // kFor
+  Scope scope;                                // of the body
+  Scope else_scope;                           // kFor
+  Slot slot;                                  // kMacro: where the macro goes; kCallBlock: unused
+  int loop_slot = -1;                         // kFor
   std::unique_ptr<Function> function;         // macros, callers, recursive loops
   std::unique_ptr<Function> filter_function;  // kFor with a test
   ExprPtr filter_target;                      // kFor with a test: the target in that function

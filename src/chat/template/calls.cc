@@ -9,8 +9,8 @@ namespace tq::jinja {
 
 Status Interpreter::EnterCall() {
   if (++call_depth_ <= limits().max_depth) return Status::Ok();
-  return FailLimit(fmt::format("macros call each other more than {} levels deep",
-                               limits().max_depth));
+  return FailLimit(
+      fmt::format("macros call each other more than {} levels deep", limits().max_depth));
 }
 
 Value Interpreter::MakeMacro(const Function& function, Frame& closure) {
@@ -23,7 +23,8 @@ Value Interpreter::MakeMacro(const Function& function, Frame& closure) {
 
 Result<Value> Interpreter::Call(const Value& callee, const Args& args) {
   switch (callee.kind()) {
-    case Kind::kUndefined: return FailUndefined(callee);
+    case Kind::kUndefined:
+      return FailUndefined(callee);
     case Kind::kCallable: {
       const auto& callable = callee.As<CallableObject>();
       if (callable.macro != nullptr) return CallMacro(callable, args);
@@ -44,7 +45,8 @@ Result<Value> Interpreter::Call(const Value& callee, const Args& args) {
       joiner.used = true;
       return String("");
     }
-    default: return Fail("'{}' object is not callable", TypeName(callee));
+    default:
+      return Fail("'{}' object is not callable", TypeName(callee));
   }
 }
 
@@ -76,11 +78,12 @@ Status Interpreter::BindMacro(const Function& macro, const Args& args, Frame& fr
     named.erase(it);
     return value;
   };
-  const auto slot = [&frame](int index) -> Value& { return frame.slots[static_cast<size_t>(index)]; };
+  const auto slot = [&frame](int index) -> Value& {
+    return frame.slots[static_cast<size_t>(index)];
+  };
 
   for (size_t i = 0; i < num_params; ++i) {
-    slot(macro.param_slots[i]) =
-        i < num_given ? args.positional[i] : take(macro.param_names[i]);
+    slot(macro.param_slots[i]) = i < num_given ? args.positional[i] : take(macro.param_names[i]);
   }
   if (macro.caller_slot >= 0) {
     Value caller = take("caller");
@@ -95,8 +98,8 @@ Status Interpreter::BindMacro(const Function& macro, const Args& args, Frame& fr
     return Fail("macro '{}' takes no keyword argument '{}'", macro.name, named[0].first);
   }
   if (macro.varargs_slot >= 0) {
-    slot(macro.varargs_slot) = Tuple(
-        {args.positional.begin() + static_cast<int64_t>(num_given), args.positional.end()});
+    slot(macro.varargs_slot) =
+        Tuple({args.positional.begin() + static_cast<int64_t>(num_given), args.positional.end()});
   } else if (args.positional.size() > num_params) {
     return Fail("macro '{}' takes not more than {} arguments", macro.name, num_params);
   }

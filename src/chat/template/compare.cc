@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <compare>
-#include <numeric>
 
 #include "chat/template/print.h"
 #include "chat/template/runtime.h"
@@ -39,21 +38,31 @@ std::partial_ordering OrderNumbers(const Value& a, const Value& b) {
 
 std::string_view OpName(CompareOp op) {
   switch (op) {
-    case CompareOp::kLt: return "<";
-    case CompareOp::kLe: return "<=";
-    case CompareOp::kGt: return ">";
-    case CompareOp::kGe: return ">=";
-    default: return "==";
+    case CompareOp::kLt:
+      return "<";
+    case CompareOp::kLe:
+      return "<=";
+    case CompareOp::kGt:
+      return ">";
+    case CompareOp::kGe:
+      return ">=";
+    default:
+      return "==";
   }
 }
 
 bool Holds(CompareOp op, std::partial_ordering order) {
   switch (op) {
-    case CompareOp::kLt: return order < 0;
-    case CompareOp::kLe: return order <= 0;
-    case CompareOp::kGt: return order > 0;
-    case CompareOp::kGe: return order >= 0;
-    default: return order == 0;
+    case CompareOp::kLt:
+      return order < 0;
+    case CompareOp::kLe:
+      return order <= 0;
+    case CompareOp::kGt:
+      return order > 0;
+    case CompareOp::kGe:
+      return order >= 0;
+    default:
+      return order == 0;
   }
 }
 
@@ -100,27 +109,34 @@ bool KeysEqual(const Value& a, const Value& b) {
   if (a.kind() != b.kind()) return false;
   switch (a.kind()) {
     case Kind::kNone:
-    case Kind::kUndefined: return true;
-    case Kind::kString: return a.text() == b.text();
-    case Kind::kRange: return RangesEqual(a.As<RangeObject>(), b.As<RangeObject>());
+    case Kind::kUndefined:
+      return true;
+    case Kind::kString:
+      return a.text() == b.text();
+    case Kind::kRange:
+      return RangesEqual(a.As<RangeObject>(), b.As<RangeObject>());
     case Kind::kTuple:
-      return a.object() == b.object() ||
-             std::equal(a.items().begin(), a.items().end(), b.items().begin(), b.items().end(),
-                        KeysEqual);
-    default: return a.object() == b.object();
+      return a.object() == b.object() || std::equal(a.items().begin(), a.items().end(),
+                                                    b.items().begin(), b.items().end(), KeysEqual);
+    default:
+      return a.object() == b.object();
   }
 }
 
 Result<uint64_t> HashKey(Runtime& rt, const Value& key) {
   TQ_RETURN_IF_ERROR(rt.Step());
   switch (key.kind()) {
-    case Kind::kString: return HashText(key.text());
+    case Kind::kString:
+      return HashText(key.text());
     case Kind::kNone:
-    case Kind::kUndefined: return uint64_t{11};
+    case Kind::kUndefined:
+      return uint64_t{11};
     case Kind::kBool:
-    case Kind::kInt: return std::hash<double>{}(static_cast<double>(key.integer()));
+    case Kind::kInt:
+      return std::hash<double>{}(static_cast<double>(key.integer()));
     case Kind::kBigInt:
-    case Kind::kFloat: return std::hash<double>{}(key.AsDouble());
+    case Kind::kFloat:
+      return std::hash<double>{}(key.AsDouble());
     case Kind::kTuple: {
       uint64_t hash = 1469598103934665603ull;
       for (const Value& item : key.items()) {
@@ -131,9 +147,12 @@ Result<uint64_t> HashKey(Runtime& rt, const Value& key) {
     }
     case Kind::kList:
     case Kind::kDict:
-    case Kind::kView: return rt.Fail("unhashable type: '{}'", TypeName(key));
-    case Kind::kRange: return static_cast<uint64_t>(key.As<RangeObject>().length);
-    default: return reinterpret_cast<uintptr_t>(key.object());
+    case Kind::kView:
+      return rt.Fail("unhashable type: '{}'", TypeName(key));
+    case Kind::kRange:
+      return static_cast<uint64_t>(key.As<RangeObject>().length);
+    default:
+      return reinterpret_cast<uintptr_t>(key.object());
   }
 }
 
@@ -143,8 +162,10 @@ Result<bool> Equal(Runtime& rt, const Value& a, const Value& b) {
     if (a.object() != nullptr && a.object() == b.object()) return true;
     switch (a.kind()) {
       case Kind::kList:
-      case Kind::kTuple: return ItemsEqual(rt, a.items(), b.items());
-      case Kind::kDict: return DictsEqual(rt, a.dict(), b.dict());
+      case Kind::kTuple:
+        return ItemsEqual(rt, a.items(), b.items());
+      case Kind::kDict:
+        return DictsEqual(rt, a.dict(), b.dict());
       case Kind::kString: {
         TQ_RETURN_IF_ERROR(rt.StepBytes(a.text().size()));
         return a.text() == b.text();
@@ -163,7 +184,8 @@ Result<bool> Equal(Runtime& rt, const Value& a, const Value& b) {
         }
         return true;
       }
-      default: break;
+      default:
+        break;
     }
   }
   return KeysEqual(a, b);
@@ -171,17 +193,20 @@ Result<bool> Equal(Runtime& rt, const Value& a, const Value& b) {
 
 Result<bool> Compare(Runtime& rt, CompareOp op, const Value& a, const Value& b) {
   switch (op) {
-    case CompareOp::kEq: return Equal(rt, a, b);
+    case CompareOp::kEq:
+      return Equal(rt, a, b);
     case CompareOp::kNe: {
       TQ_ASSIGN_OR_RETURN(const bool equal, Equal(rt, a, b));
       return !equal;
     }
-    case CompareOp::kIn: return Contains(rt, b, a);
+    case CompareOp::kIn:
+      return Contains(rt, b, a);
     case CompareOp::kNotIn: {
       TQ_ASSIGN_OR_RETURN(const bool found, Contains(rt, b, a));
       return !found;
     }
-    default: break;
+    default:
+      break;
   }
   TQ_RETURN_IF_ERROR(rt.Step());
   if (a.IsUndefined()) return rt.FailUndefined(a);
@@ -225,7 +250,8 @@ Result<bool> Contains(Runtime& rt, const Value& container, const Value& item) {
       }
       return false;
     }
-    default: break;
+    default:
+      break;
   }
   if (!IsIterable(container)) {
     return rt.Fail("argument of type '{}' is not iterable", TypeName(container));
@@ -242,139 +268,27 @@ bool Truthy(const Value& value) {
   switch (value.kind()) {
     case Kind::kMissing:
     case Kind::kUndefined:
-    case Kind::kNone: return false;
+    case Kind::kNone:
+      return false;
     case Kind::kBool:
-    case Kind::kInt: return value.integer() != 0;
-    case Kind::kFloat: return value.real() != 0.0;
-    case Kind::kString: return !value.text().empty();
-    case Kind::kList:
-    case Kind::kTuple: return !value.items().empty();
-    case Kind::kDict: return !value.dict().entries.empty();
-    case Kind::kView: return !value.As<ViewObject>().dict.dict().entries.empty();
-    case Kind::kRange: return value.As<RangeObject>().length != 0;
-    default: return true;
-  }
-}
-
-Result<int64_t> Length(Runtime& rt, const Value& value) {
-  switch (value.kind()) {
-    case Kind::kUndefined: return int64_t{0};
-    case Kind::kString: return static_cast<int64_t>(value.As<StringObject>().length);
-    case Kind::kList:
-    case Kind::kTuple: return static_cast<int64_t>(value.items().size());
-    case Kind::kDict: return static_cast<int64_t>(value.dict().entries.size());
-    case Kind::kView:
-      return static_cast<int64_t>(value.As<ViewObject>().dict.dict().entries.size());
-    case Kind::kRange: return value.As<RangeObject>().length;
-    case Kind::kLoop: return value.As<LoopObject>().Length(rt);
-    default: return rt.Fail("object of type '{}' has no len()", TypeName(value));
-  }
-}
-
-bool IsIterable(const Value& value) {
-  switch (value.kind()) {
-    case Kind::kUndefined:
+    case Kind::kInt:
+      return value.integer() != 0;
+    case Kind::kFloat:
+      return value.real() != 0.0;
     case Kind::kString:
+      return !value.text().empty();
     case Kind::kList:
     case Kind::kTuple:
+      return !value.items().empty();
     case Kind::kDict:
+      return !value.dict().entries.empty();
     case Kind::kView:
+      return !value.As<ViewObject>().dict.dict().entries.empty();
     case Kind::kRange:
-    case Kind::kGenerator:
-    case Kind::kLoop: return true;
-    default: return false;
+      return value.As<RangeObject>().length != 0;
+    default:
+      return true;
   }
-}
-
-Status FillGenerator(Runtime& rt, GeneratorObject& generator) {
-  if (generator.filled) return Status::Ok();
-  generator.filled = true;
-  TQ_RETURN_IF_ERROR(generator.fill(rt, &generator.items));
-  generator.fill = nullptr;
-  int depth = generator.depth;
-  for (const Value& item : generator.items) depth = std::max(depth, item.depth() + 1);
-  generator.depth = depth;
-  rt.Charge(&generator, generator.items.capacity() * sizeof(Value));
-  return rt.Step();
-}
-
-Result<std::vector<Value>> Iterate(Runtime& rt, const Value& value) {
-  std::vector<Value> items;
-  switch (value.kind()) {
-    case Kind::kUndefined: break;
-    case Kind::kList:
-    case Kind::kTuple: items = value.items(); break;
-    case Kind::kString: {
-      const std::string_view text = value.text();
-      TQ_RETURN_IF_ERROR(rt.CheckItems(value.As<StringObject>().length));
-      for (size_t i = 0; i < text.size();) {
-        TQ_RETURN_IF_ERROR(rt.Step());
-        const size_t begin = i;
-        NextCodePoint(text, &i);
-        items.push_back(rt.String(std::string(text.substr(begin, i - begin))));
-      }
-      break;
-    }
-    case Kind::kDict:
-      for (const auto& [key, unused] : value.dict().entries) items.push_back(key);
-      break;
-    case Kind::kView: {
-      const auto& view = value.As<ViewObject>();
-      for (const auto& [key, entry] : view.dict.dict().entries) {
-        switch (view.what) {
-          case ViewObject::What::kKeys: items.push_back(key); break;
-          case ViewObject::What::kValues: items.push_back(entry); break;
-          case ViewObject::What::kItems: items.push_back(rt.Tuple({key, entry})); break;
-        }
-      }
-      break;
-    }
-    case Kind::kRange: {
-      const auto& range = value.As<RangeObject>();
-      TQ_RETURN_IF_ERROR(rt.CheckItems(static_cast<size_t>(range.length)));
-      for (int64_t i = 0; i < range.length; ++i) {
-        items.push_back(Value::Int(RangeAt(range, i)));
-      }
-      break;
-    }
-    case Kind::kGenerator: {
-      auto& generator = value.As<GeneratorObject>();
-      TQ_RETURN_IF_ERROR(FillGenerator(rt, generator));
-      items.assign(generator.items.begin() + static_cast<int64_t>(generator.position),
-                   generator.items.end());
-      generator.position = generator.items.size();
-      break;
-    }
-    case Kind::kLoop: return rt.Fail("iterating over the loop variable is not supported");
-    default: return rt.Fail("'{}' object is not iterable", TypeName(value));
-  }
-  TQ_RETURN_IF_ERROR(rt.Step(1 + static_cast<int64_t>(items.size())));
-  return items;
-}
-
-Result<std::vector<size_t>> SortedOrder(Runtime& rt, size_t count, const LessFn& less) {
-  std::vector<size_t> order(count);
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::vector<size_t> merged(count);
-  // Bottom-up merge sort: std::sort must not see a comparison that fails.
-  for (size_t width = 1; width < count; width *= 2) {
-    for (size_t begin = 0; begin < count; begin += 2 * width) {
-      const size_t middle = std::min(begin + width, count);
-      const size_t end = std::min(begin + 2 * width, count);
-      size_t left = begin;
-      size_t right = middle;
-      for (size_t out = begin; out < end; ++out) {
-        bool take_right = left == middle;
-        if (!take_right && right < end) {
-          TQ_RETURN_IF_ERROR(rt.Step());
-          TQ_ASSIGN_OR_RETURN(take_right, less(order[right], order[left]));
-        }
-        merged[out] = take_right ? order[right++] : order[left++];
-      }
-    }
-    order.swap(merged);
-  }
-  return order;
 }
 
 }  // namespace tq::jinja

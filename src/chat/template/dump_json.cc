@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <nlohmann/json.hpp>
+
 #include "chat/template/numbers.h"
 #include "chat/template/print.h"
 #include "chat/template/runtime.h"
@@ -18,11 +20,15 @@ class JsonWriter {
     TQ_RETURN_IF_ERROR(rt_.Step());
     TQ_RETURN_IF_ERROR(rt_.CheckBytes(out_.size()));
     switch (value.kind()) {
-      case Kind::kString: return WriteText(value.text());
+      case Kind::kString:
+        return WriteText(value.text());
       case Kind::kList:
-      case Kind::kTuple: return WriteItems(value.items());
-      case Kind::kDict: return WriteDict(value.dict());
-      default: break;
+      case Kind::kTuple:
+        return WriteItems(value.items());
+      case Kind::kDict:
+        return WriteDict(value.dict());
+      default:
+        break;
     }
     std::string scalar;
     if (!ScalarText(value, &scalar)) {
@@ -36,16 +42,25 @@ class JsonWriter {
  private:
   static bool ScalarText(const Value& value, std::string* text) {
     switch (value.kind()) {
-      case Kind::kNone: *text = "null"; return true;
-      case Kind::kBool: *text = value.integer() != 0 ? "true" : "false"; return true;
-      case Kind::kInt: *text = std::to_string(value.integer()); return true;
-      case Kind::kBigInt: *text = std::to_string(value.big_integer()); return true;
+      case Kind::kNone:
+        *text = "null";
+        return true;
+      case Kind::kBool:
+        *text = value.integer() != 0 ? "true" : "false";
+        return true;
+      case Kind::kInt:
+        *text = std::to_string(value.integer());
+        return true;
+      case Kind::kBigInt:
+        *text = std::to_string(value.big_integer());
+        return true;
       case Kind::kFloat:
         *text = std::isnan(value.real())   ? "NaN"
                 : std::isinf(value.real()) ? (value.real() > 0 ? "Infinity" : "-Infinity")
                                            : FloatRepr(value.real());
         return true;
-      default: return false;
+      default:
+        return false;
     }
   }
 
@@ -71,14 +86,29 @@ class JsonWriter {
 
   void WriteEscape(char32_t c) {
     switch (c) {
-      case '"': out_ += "\\\""; return;
-      case '\\': out_ += "\\\\"; return;
-      case '\n': out_ += "\\n"; return;
-      case '\r': out_ += "\\r"; return;
-      case '\t': out_ += "\\t"; return;
-      case '\b': out_ += "\\b"; return;
-      case '\f': out_ += "\\f"; return;
-      default: break;
+      case '"':
+        out_ += "\\\"";
+        return;
+      case '\\':
+        out_ += "\\\\";
+        return;
+      case '\n':
+        out_ += "\\n";
+        return;
+      case '\r':
+        out_ += "\\r";
+        return;
+      case '\t':
+        out_ += "\\t";
+        return;
+      case '\b':
+        out_ += "\\b";
+        return;
+      case '\f':
+        out_ += "\\f";
+        return;
+      default:
+        break;
     }
     const auto code = static_cast<uint32_t>(c);
     if (code < 0x10000) {

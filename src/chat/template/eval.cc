@@ -9,7 +9,7 @@
 namespace tq::jinja {
 
 Result<Value> Interpreter::Eval(const Expr& expr, Frame& frame) {
-  if (++nesting_ > limits().max_depth * 10) {
+  if (++nesting_ > limits().max_depth * kNestingPerCall) {
     return FailLimit("statements and expressions are nested too deeply");
   }
   TQ_RETURN_IF_ERROR(Step());
@@ -21,22 +21,33 @@ Result<Value> Interpreter::Eval(const Expr& expr, Frame& frame) {
 
 Result<Value> Interpreter::EvalInner(const Expr& expr, Frame& frame) {
   switch (expr.kind) {
-    case ExprKind::kConst: return expr.value;
+    case ExprKind::kConst:
+      return expr.value;
     case ExprKind::kName: {
       const Value& value = At(expr.slot, frame);
       return value.IsMissing() ? UndefinedName(expr.name) : value;
     }
     case ExprKind::kTuple:
-    case ExprKind::kList: return EvalItems(expr, frame);
-    case ExprKind::kDict: return EvalDict(expr, frame);
-    case ExprKind::kConcat: return EvalConcat(expr, frame);
-    case ExprKind::kCompare: return EvalCompare(expr, frame);
-    case ExprKind::kCond: return EvalCond(expr, frame);
-    case ExprKind::kSlice: return EvalSlice(expr, frame);
-    case ExprKind::kCall: return EvalCall(expr, frame);
-    case ExprKind::kFilter: return EvalFilter(expr, frame);
-    case ExprKind::kTest: return EvalTest(expr, frame);
-    case ExprKind::kAttribute: return Internal("an assignment target was evaluated");
+    case ExprKind::kList:
+      return EvalItems(expr, frame);
+    case ExprKind::kDict:
+      return EvalDict(expr, frame);
+    case ExprKind::kConcat:
+      return EvalConcat(expr, frame);
+    case ExprKind::kCompare:
+      return EvalCompare(expr, frame);
+    case ExprKind::kCond:
+      return EvalCond(expr, frame);
+    case ExprKind::kSlice:
+      return EvalSlice(expr, frame);
+    case ExprKind::kCall:
+      return EvalCall(expr, frame);
+    case ExprKind::kFilter:
+      return EvalFilter(expr, frame);
+    case ExprKind::kTest:
+      return EvalTest(expr, frame);
+    case ExprKind::kAttribute:
+      return Internal("an assignment target was evaluated");
     case ExprKind::kGetItem:
     case ExprKind::kAdd:
     case ExprKind::kSubtract:
@@ -44,18 +55,26 @@ Result<Value> Interpreter::EvalInner(const Expr& expr, Frame& frame) {
     case ExprKind::kDivide:
     case ExprKind::kFloorDivide:
     case ExprKind::kModulo:
-    case ExprKind::kPower: return EvalBinary(expr, frame);
-    default: break;
+    case ExprKind::kPower:
+      return EvalBinary(expr, frame);
+    default:
+      break;
   }
   TQ_ASSIGN_OR_RETURN(Value first, Eval(*expr.items[0], frame));
   set_line(expr.line);
   switch (expr.kind) {
-    case ExprKind::kNot: return Value::Bool(!Truthy(first));
-    case ExprKind::kNegate: return Negate(*this, first);
-    case ExprKind::kPlus: return Plus(*this, first);
-    case ExprKind::kGetAttr: return GetAttr(*this, first, expr.value);
-    case ExprKind::kAnd: return Truthy(first) ? Eval(*expr.items[1], frame) : first;
-    default: return Truthy(first) ? first : Eval(*expr.items[1], frame);
+    case ExprKind::kNot:
+      return Value::Bool(!Truthy(first));
+    case ExprKind::kNegate:
+      return Negate(*this, first);
+    case ExprKind::kPlus:
+      return Plus(*this, first);
+    case ExprKind::kGetAttr:
+      return GetAttr(*this, first, expr.value);
+    case ExprKind::kAnd:
+      return Truthy(first) ? Eval(*expr.items[1], frame) : first;
+    default:
+      return Truthy(first) ? first : Eval(*expr.items[1], frame);
   }
 }
 

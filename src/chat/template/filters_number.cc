@@ -33,9 +33,12 @@ Result<Value> Int(Runtime& rt, const Value& v, const Params& p) {
   int64_t value = 0;
   if (base == 0 || (base >= 2 && base <= 36)) {
     switch (ParseInt(v.text(), static_cast<int>(base), &value)) {
-      case IntParse::kOk: return Value::Int(value);
-      case IntParse::kOverflow: return DoesNotFit(rt, v);
-      case IntParse::kMalformed: break;
+      case IntParse::kOk:
+        return Value::Int(value);
+      case IntParse::kOverflow:
+        return DoesNotFit(rt, v);
+      case IntParse::kMalformed:
+        break;
     }
   }
   const std::optional<double> real = ParseFloat(v.text());
@@ -93,8 +96,8 @@ Result<Value> Round(Runtime& rt, const Value& v, const Params& p) {
     if (v.IsIntegral()) return RoundInt(rt, v, digits);
     return Value::Float(RoundFloat(v.real(), static_cast<int>(digits)));
   }
-  TQ_ASSIGN_OR_RETURN(const Value scale, Arithmetic(rt, ExprKind::kPower, Value::Int(10),
-                                                    Value::Int(digits)));
+  TQ_ASSIGN_OR_RETURN(const Value scale,
+                      Arithmetic(rt, ExprKind::kPower, Value::Int(10), Value::Int(digits)));
   TQ_ASSIGN_OR_RETURN(const Value scaled, Arithmetic(rt, ExprKind::kMultiply, v, scale));
   Value whole = scaled;
   if (scaled.Is(Kind::kFloat)) {

@@ -90,20 +90,20 @@ Result<Value> Sort(Runtime& rt, const Value& v, const Params& p) {
 Result<Value> Unique(Runtime& rt, const Value& v, const Params& p) {
   const bool case_sensitive = p.Bool(0, false);
   TQ_ASSIGN_OR_RETURN(const AttributePath path, AttributePath::Parse(rt, p[1]));
-  return rt.Generator(
-      v.depth(), [v, path, case_sensitive](Runtime& inner, std::vector<Value>* out) -> Status {
-        TQ_ASSIGN_OR_RETURN(const std::vector<Value> items, Iterate(inner, v));
-        TQ_ASSIGN_OR_RETURN(const std::vector<Value> keys,
-                            KeysOf(inner, items, path, case_sensitive));
-        DictObject seen;
-        for (size_t i = 0; i < items.size(); ++i) {
-          TQ_ASSIGN_OR_RETURN(const uint64_t hash, HashKey(inner, keys[i]));
-          if (seen.Find(keys[i], hash) != nullptr) continue;
-          seen.Set(keys[i], hash, Value::None());
-          out->push_back(items[i]);
-        }
-        return Status::Ok();
-      });
+  return rt.Generator(v.depth(),
+                      [v, path, case_sensitive](Runtime& inner, std::vector<Value>* out) -> Status {
+                        TQ_ASSIGN_OR_RETURN(const std::vector<Value> items, Iterate(inner, v));
+                        TQ_ASSIGN_OR_RETURN(const std::vector<Value> keys,
+                                            KeysOf(inner, items, path, case_sensitive));
+                        DictObject seen;
+                        for (size_t i = 0; i < items.size(); ++i) {
+                          TQ_ASSIGN_OR_RETURN(const uint64_t hash, HashKey(inner, keys[i]));
+                          if (seen.Find(keys[i], hash) != nullptr) continue;
+                          seen.Set(keys[i], hash, Value::None());
+                          out->push_back(items[i]);
+                        }
+                        return Status::Ok();
+                      });
 }
 
 template <CompareOp op>
@@ -124,8 +124,7 @@ Result<Value> GroupBy(Runtime& rt, const Value& v, const Params& p) {
   TQ_ASSIGN_OR_RETURN(const std::vector<Value> items, Iterate(rt, v));
   TQ_ASSIGN_OR_RETURN(const AttributePath path, AttributePath::Parse(rt, p[0]));
   const bool case_sensitive = p.Bool(2, false);
-  TQ_ASSIGN_OR_RETURN(const std::vector<Value> keys,
-                      KeysOf(rt, items, path, case_sensitive, p[1]));
+  TQ_ASSIGN_OR_RETURN(const std::vector<Value> keys, KeysOf(rt, items, path, case_sensitive, p[1]));
   TQ_ASSIGN_OR_RETURN(const std::vector<size_t> order, OrderOf(rt, keys, /*reverse=*/false));
   std::vector<Value> groups;
   for (size_t begin = 0; begin < order.size();) {

@@ -118,53 +118,51 @@ Result<Value> Attr(Runtime& rt, const Value& v, const Params& p) {
 Result<Value> Batch(Runtime& rt, const Value& v, const Params& p) {
   TQ_ASSIGN_OR_RETURN(const int64_t size, p.Int(rt, 0, 0));
   const Value fill = p.HasValue(1) ? p[1] : Value();
-  return rt.Generator(
-      std::max(v.depth(), fill.depth()) + 1,
-      [v, size, fill](Runtime& inner, std::vector<Value>* out) -> Status {
-        TQ_ASSIGN_OR_RETURN(const std::vector<Value> items, Iterate(inner, v));
-        std::vector<Value> row;
-        for (const Value& item : items) {
-          if (static_cast<int64_t>(row.size()) == size) {
-            out->push_back(inner.List(std::move(row)));
-            row.clear();
-          }
-          row.push_back(item);
-        }
-        if (row.empty()) return Status::Ok();
-        if (!fill.IsMissing() && static_cast<int64_t>(row.size()) < size) {
-          TQ_RETURN_IF_ERROR(inner.CheckItems(static_cast<size_t>(size)));
-          row.resize(static_cast<size_t>(size), fill);
-        }
-        out->push_back(inner.List(std::move(row)));
-        return Status::Ok();
-      });
+  return rt.Generator(std::max(v.depth(), fill.depth()) + 1,
+                      [v, size, fill](Runtime& inner, std::vector<Value>* out) -> Status {
+                        TQ_ASSIGN_OR_RETURN(const std::vector<Value> items, Iterate(inner, v));
+                        std::vector<Value> row;
+                        for (const Value& item : items) {
+                          if (static_cast<int64_t>(row.size()) == size) {
+                            out->push_back(inner.List(std::move(row)));
+                            row.clear();
+                          }
+                          row.push_back(item);
+                        }
+                        if (row.empty()) return Status::Ok();
+                        if (!fill.IsMissing() && static_cast<int64_t>(row.size()) < size) {
+                          TQ_RETURN_IF_ERROR(inner.CheckItems(static_cast<size_t>(size)));
+                          row.resize(static_cast<size_t>(size), fill);
+                        }
+                        out->push_back(inner.List(std::move(row)));
+                        return Status::Ok();
+                      });
 }
 
 Result<Value> SliceFilter(Runtime& rt, const Value& v, const Params& p) {
   TQ_ASSIGN_OR_RETURN(const int64_t slices, p.Int(rt, 0, 0));
   const Value fill = p.HasValue(1) ? p[1] : Value();
-  return rt.Generator(
-      std::max(v.depth(), fill.depth()) + 1,
-      [v, slices, fill](Runtime& inner, std::vector<Value>* out) -> Status {
-        TQ_ASSIGN_OR_RETURN(const std::vector<Value> items, Iterate(inner, v));
-        if (slices == 0) return inner.Fail("integer division or modulo by zero");
-        if (slices < 0) return Status::Ok();
-        TQ_RETURN_IF_ERROR(inner.CheckItems(static_cast<size_t>(slices)));
-        const auto length = static_cast<int64_t>(items.size());
-        const int64_t per_slice = length / slices;
-        const int64_t with_extra = length % slices;
-        int64_t offset = 0;
-        for (int64_t i = 0; i < slices; ++i) {
-          TQ_RETURN_IF_ERROR(inner.Step());
-          const int64_t begin = offset + i * per_slice;
-          if (i < with_extra) ++offset;
-          const int64_t end = offset + (i + 1) * per_slice;
-          std::vector<Value> row(items.begin() + begin, items.begin() + end);
-          if (!fill.IsMissing() && i >= with_extra) row.push_back(fill);
-          out->push_back(inner.List(std::move(row)));
-        }
-        return Status::Ok();
-      });
+  return rt.Generator(std::max(v.depth(), fill.depth()) + 1,
+                      [v, slices, fill](Runtime& inner, std::vector<Value>* out) -> Status {
+                        TQ_ASSIGN_OR_RETURN(const std::vector<Value> items, Iterate(inner, v));
+                        if (slices == 0) return inner.Fail("integer division or modulo by zero");
+                        if (slices < 0) return Status::Ok();
+                        TQ_RETURN_IF_ERROR(inner.CheckItems(static_cast<size_t>(slices)));
+                        const auto length = static_cast<int64_t>(items.size());
+                        const int64_t per_slice = length / slices;
+                        const int64_t with_extra = length % slices;
+                        int64_t offset = 0;
+                        for (int64_t i = 0; i < slices; ++i) {
+                          TQ_RETURN_IF_ERROR(inner.Step());
+                          const int64_t begin = offset + i * per_slice;
+                          if (i < with_extra) ++offset;
+                          const int64_t end = offset + (i + 1) * per_slice;
+                          std::vector<Value> row(items.begin() + begin, items.begin() + end);
+                          if (!fill.IsMissing() && i >= with_extra) row.push_back(fill);
+                          out->push_back(inner.List(std::move(row)));
+                        }
+                        return Status::Ok();
+                      });
 }
 
 constexpr FilterSpec kFilters[] = {

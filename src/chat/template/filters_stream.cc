@@ -58,8 +58,9 @@ Result<Value> Map(Runtime& rt, const Value& v, const Params& p) {
   const Args& args = p.raw();
   return rt.Generator(DepthOf(v, args), [v, args](Runtime& inner, std::vector<Value>* out) {
     if (!Truthy(v)) return Status::Ok();
-    const bool has_attribute = std::any_of(args.named.begin(), args.named.end(),
-                                           [](const auto& arg) { return arg.first == "attribute"; });
+    const bool has_attribute =
+        std::any_of(args.named.begin(), args.named.end(),
+                    [](const auto& arg) { return arg.first == "attribute"; });
     if (args.positional.empty() && has_attribute) return MapByAttribute(inner, v, args, out);
     return MapByFilter(inner, v, args, out);
   });

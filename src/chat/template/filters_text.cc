@@ -1,6 +1,8 @@
 // Filters that make text.
 #include <algorithm>
 
+#include <nlohmann/json.hpp>
+
 #include "chat/template/compare.h"
 #include "chat/template/filters.h"
 #include "chat/template/methods.h"

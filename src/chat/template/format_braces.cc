@@ -92,8 +92,8 @@ class BraceFormatter {
       const bool is_attribute = path[0] == '.';
       if (!is_attribute && path[0] != '[') return rt_.Fail("malformed field in a format string");
       path.remove_prefix(1);
-      const size_t end = is_attribute ? std::min(path.find_first_of(".["), path.size())
-                                      : path.find(']');
+      const size_t end =
+          is_attribute ? std::min(path.find_first_of(".["), path.size()) : path.find(']');
       if (end == std::string_view::npos) return rt_.Fail("missing ']' in format string");
       const std::string_view name = path.substr(0, end);
       if (name.empty()) return rt_.Fail("empty attribute in format string");

@@ -163,7 +163,8 @@ class PercentFormatter {
         return rt_.Fail("the float {} does not fit a 64-bit integer", FloatRepr(value.real()));
       }
       number = Value::Int(static_cast<int64_t>(value.real()));
-    } else if (value.Is(Kind::kFloat) && std::string_view("oxXc").find(type) != std::string_view::npos) {
+    } else if (value.Is(Kind::kFloat) &&
+               std::string_view("oxXc").find(type) != std::string_view::npos) {
       return rt_.Fail("%{} format: an integer is required, not float", type);
     }
     spec.type = type;
@@ -187,7 +188,8 @@ class PercentFormatter {
     std::string sign = negative ? "-" : spec.sign == '-' ? "" : std::string(1, spec.sign);
     if (spec.alternate && spec.type != 'd') sign += std::string("0") + spec.type;
     const size_t sign_length = sign.size();
-    TQ_ASSIGN_OR_RETURN(const std::string field, PadField(rt_, sign + digits, sign_length, spec, '>'));
+    TQ_ASSIGN_OR_RETURN(const std::string field,
+                        PadField(rt_, sign + digits, sign_length, spec, '>'));
     out_ += field;
     return Status::Ok();
   }

@@ -122,7 +122,8 @@ Result<std::string> FormatNumber(Runtime& rt, const Value& value, const FormatSp
     if (spec.grouping != 0) {
       const size_t whole = digits.find_first_not_of("0123456789");
       const size_t end = whole == std::string::npos ? digits.size() : whole;
-      digits = Group(std::string_view(digits).substr(0, end), spec.grouping, 3) + digits.substr(end);
+      digits =
+          Group(std::string_view(digits).substr(0, end), spec.grouping, 3) + digits.substr(end);
     }
   } else {
     uint64_t magnitude = value.big_integer();
@@ -134,11 +135,18 @@ Result<std::string> FormatNumber(Runtime& rt, const Value& value, const FormatSp
     switch (type) {
       case 0:
       case 'd':
-      case 'n': break;
+      case 'n':
+        break;
       case 'x':
-      case 'X': base = 16; break;
-      case 'o': base = 8; break;
-      case 'b': base = 2; break;
+      case 'X':
+        base = 16;
+        break;
+      case 'o':
+        base = 8;
+        break;
+      case 'b':
+        base = 2;
+        break;
       case 'c': {
         if (negative || magnitude > 0x10FFFF || (magnitude >= 0xD800 && magnitude < 0xE000)) {
           return rt.Fail("{} is not a character", value.integer());
@@ -146,7 +154,8 @@ Result<std::string> FormatNumber(Runtime& rt, const Value& value, const FormatSp
         AppendCodePoint(&digits, static_cast<char32_t>(magnitude));
         return PadField(rt, std::move(digits), 0, spec, '<');
       }
-      default: return rt.Fail("unknown format code '{}' for an object of type 'int'", type);
+      default:
+        return rt.Fail("unknown format code '{}' for an object of type 'int'", type);
     }
     digits = DigitsOf(magnitude, base, type == 'X');
     if (base != 10) group_size = 4;
@@ -159,8 +168,8 @@ Result<std::string> FormatNumber(Runtime& rt, const Value& value, const FormatSp
 }
 
 Result<std::string> FormatValue(Runtime& rt, const Value& value, const FormatSpec& spec) {
-  if (value.IsNumber() && !(value.Is(Kind::kBool) && spec.type == 0 && spec.width == 0 &&
-                            spec.align == 0)) {
+  if (value.IsNumber() &&
+      !(value.Is(Kind::kBool) && spec.type == 0 && spec.width == 0 && spec.align == 0)) {
     return FormatNumber(rt, value, spec);
   }
   const bool plain = spec.width == 0 && spec.align == 0 && spec.precision < 0 && spec.type == 0;

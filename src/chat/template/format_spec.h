@@ -7,10 +7,10 @@ namespace tq::jinja {
 
 struct FormatSpec {
   std::string fill = " ";
-  char align = 0;     // '<', '>', '^', '='; 0: the type's own
-  char sign = '-';    // '-', '+', ' '
+  char align = 0;          // '<', '>', '^', '='; 0: the type's own
+  char sign = '-';         // '-', '+', ' '
   bool alternate = false;  // '#'
-  char grouping = 0;  // ',' or '_'
+  char grouping = 0;       // ',' or '_'
   int64_t width = 0;
   int64_t precision = -1;
   char type = 0;

@@ -15,8 +15,7 @@ namespace {
 constexpr int64_t kMaxRange = 100000;  // the sandbox's bound
 
 Result<Value> RaiseException(Runtime& rt, const Value&, const Args& args) {
-  TQ_ASSIGN_OR_RETURN(const Params params,
-                      Params::Bind(rt, "raise_exception", "message", 1, args));
+  TQ_ASSIGN_OR_RETURN(const Params params, Params::Bind(rt, "raise_exception", "message", 1, args));
   TQ_ASSIGN_OR_RETURN(const std::string message, Str(rt, params[0]));
   return rt.Fail(std::string_view(message));
 }
@@ -127,9 +126,8 @@ struct GlobalFunction {
   Result<Value> (*native)(Runtime&, const Value&, const Args&);
 };
 constexpr GlobalFunction kGlobals[] = {
-    {"range", MakeRange},         {"dict", MakeDict},
-    {"namespace", MakeNamespace}, {"cycler", MakeCycler},
-    {"joiner", MakeJoiner},       {"raise_exception", RaiseException},
+    {"range", MakeRange},         {"dict", MakeDict},     {"namespace", MakeNamespace},
+    {"cycler", MakeCycler},       {"joiner", MakeJoiner}, {"raise_exception", RaiseException},
     {"strftime_now", StrftimeNow}};
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include "chat/template/compare.h"
 #include "chat/template/functions.h"
 #include "chat/template/json_value.h"
@@ -9,13 +11,6 @@
 #include "chat/template/print.h"
 
 namespace tq::jinja {
-namespace {
-
-// Expressions and statements in progress, per allowed call. Bounds the native stack.
-constexpr int kNestingPerCall = 10;
-
-}  // namespace
-
 Result<std::string> Interpreter::Run() {
   std::string output;
   out_ = &output;
@@ -61,7 +56,9 @@ Result<Interpreter::Flow> Interpreter::Exec(const Body& body, Frame& frame) {
 
 Result<Interpreter::Flow> Interpreter::ExecStmt(const Stmt& stmt, Frame& frame) {
   switch (stmt.kind) {
-    case StmtKind::kText: TQ_RETURN_IF_ERROR(Write(std::string_view(stmt.text))); break;
+    case StmtKind::kText:
+      TQ_RETURN_IF_ERROR(Write(std::string_view(stmt.text)));
+      break;
     case StmtKind::kPrint: {
       TQ_ASSIGN_OR_RETURN(const Value value, Eval(*stmt.expr, frame));
       TQ_RETURN_IF_ERROR(Write(value));
@@ -76,16 +73,27 @@ Result<Interpreter::Flow> Interpreter::ExecStmt(const Stmt& stmt, Frame& frame) 
       TQ_RETURN_IF_ERROR(Assign(*stmt.target, value, frame));
       break;
     }
-    case StmtKind::kIf: return ExecIf(stmt, frame);
-    case StmtKind::kFor: return ExecFor(stmt, frame);
-    case StmtKind::kSetBlock: return ExecSetBlock(stmt, frame);
-    case StmtKind::kFilterBlock: return ExecFilterBlock(stmt, frame);
+    case StmtKind::kIf:
+      return ExecIf(stmt, frame);
+    case StmtKind::kFor:
+      return ExecFor(stmt, frame);
+    case StmtKind::kSetBlock:
+      return ExecSetBlock(stmt, frame);
+    case StmtKind::kFilterBlock:
+      return ExecFilterBlock(stmt, frame);
     case StmtKind::kGeneration:
-    case StmtKind::kWith: return ExecScoped(stmt, frame);
-    case StmtKind::kMacro: At(stmt.slot, frame) = MakeMacro(*stmt.function, frame); break;
-    case StmtKind::kCallBlock: TQ_RETURN_IF_ERROR(ExecCallBlock(stmt, frame)); break;
-    case StmtKind::kBreak: return Flow::kBreak;
-    case StmtKind::kContinue: return Flow::kContinue;
+    case StmtKind::kWith:
+      return ExecScoped(stmt, frame);
+    case StmtKind::kMacro:
+      At(stmt.slot, frame) = MakeMacro(*stmt.function, frame);
+      break;
+    case StmtKind::kCallBlock:
+      TQ_RETURN_IF_ERROR(ExecCallBlock(stmt, frame));
+      break;
+    case StmtKind::kBreak:
+      return Flow::kBreak;
+    case StmtKind::kContinue:
+      return Flow::kContinue;
   }
   return Flow::kNormal;
 }
@@ -166,8 +174,12 @@ Status Interpreter::EnterScope(const Scope& scope, Frame& frame) {
         TQ_ASSIGN_OR_RETURN(slot, Resolve(load.name));
         break;
       }
-      case ScopeLoad::Action::kAlias: slot = Value(At(load.source, frame)); break;
-      case ScopeLoad::Action::kUndefined: slot = Value(); break;
+      case ScopeLoad::Action::kAlias:
+        slot = Value(At(load.source, frame));
+        break;
+      case ScopeLoad::Action::kUndefined:
+        slot = Value();
+        break;
     }
   }
   return Status::Ok();
@@ -200,7 +212,9 @@ Value& Interpreter::At(const Slot& slot, Frame& frame) {
 
 Status Interpreter::Assign(const Expr& target, const Value& value, Frame& frame) {
   switch (target.kind) {
-    case ExprKind::kName: At(target.slot, frame) = value; return Status::Ok();
+    case ExprKind::kName:
+      At(target.slot, frame) = value;
+      return Status::Ok();
     case ExprKind::kAttribute: {
       const Value object = At(target.slot, frame);
       if (!object.Is(Kind::kNamespace)) {
@@ -214,7 +228,8 @@ Status Interpreter::Assign(const Expr& target, const Value& value, Frame& frame)
       space.attributes.Set(String(target.attribute), HashText(target.attribute), value);
       return Status::Ok();
     }
-    default: break;
+    default:
+      break;
   }
   if (!IsIterable(value)) return Fail("cannot unpack a value of type {}", TypeName(value));
   TQ_ASSIGN_OR_RETURN(const std::vector<Value> items, Iterate(*this, value));

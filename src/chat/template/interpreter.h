@@ -11,6 +11,10 @@
 
 namespace tq::jinja {
 
+// Expressions and statements in progress, per allowed call. Bounds the native stack (below 2 MB at
+// the default depth).
+inline constexpr int kNestingPerCall = 10;
+
 // The variables of one call of a Function.
 struct Frame {
   Frame* parent = nullptr;

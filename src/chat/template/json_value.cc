@@ -1,5 +1,8 @@
 #include "chat/template/json_value.h"
 
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 #include "chat/template/runtime.h"
 #include "chat/template/text.h"
 
@@ -19,8 +22,10 @@ class Converter {
       return Fail(fmt::format("is nested deeper than {} levels", kMaxJsonDepth));
     }
     switch (json.type()) {
-      case OrderedJson::value_t::null: return Value::None();
-      case OrderedJson::value_t::boolean: return Value::Bool(*json.get_ptr<const bool*>());
+      case OrderedJson::value_t::null:
+        return Value::None();
+      case OrderedJson::value_t::boolean:
+        return Value::Bool(*json.get_ptr<const bool*>());
       case OrderedJson::value_t::number_integer:
         return Value::Int(*json.get_ptr<const int64_t*>());
       case OrderedJson::value_t::number_unsigned: {
@@ -53,7 +58,8 @@ class Converter {
         }
         return dict.Take();
       }
-      default: return Fail("holds binary data");
+      default:
+        return Fail("holds binary data");
     }
   }
 

@@ -1,11 +1,12 @@
 #include "chat/template/lexer.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "chat/template/numbers.h"
 #include "chat/template/text.h"
+#include "chat/template/unescape.h"
 
 namespace tq::jinja {
 namespace {
@@ -42,10 +43,10 @@ class Lexer {
 
  private:
   struct Opening {
-    size_t at = kNone;     // of the first brace
-    size_t end = 0;        // behind the tag's opening (and the strip sign)
-    char kind = 0;         // '%', '{', '#', 'r' (a raw block)
-    char sign = 0;         // '-', '+' or 0
+    size_t at = kNone;  // of the first brace
+    size_t end = 0;     // behind the tag's opening (and the strip sign)
+    char kind = 0;      // '%', '{', '#', 'r' (a raw block)
+    char sign = 0;      // '-', '+' or 0
   };
 
   Status Fail(size_t at, std::string_view what) {
@@ -163,9 +164,12 @@ class Lexer {
     PushData(pos_, opening.at, opening.sign, opening.kind == '{');
     Advance(opening.end);
     switch (opening.kind) {
-      case 'r': return LexRaw(opening.at);
-      case '#': return LexComment(opening.at);
-      default: return LexTag(opening);
+      case 'r':
+        return LexRaw(opening.at);
+      case '#':
+        return LexComment(opening.at);
+      default:
+        return LexTag(opening);
     }
   }
 
@@ -262,10 +266,9 @@ class Lexer {
         *open_brackets += c == '(' ? ')' : c == '[' ? ']' : '}';
       } else if (c == ')' || c == ']' || c == '}') {
         if (open_brackets->empty() || open_brackets->back() != c) {
-          return Fail(pos_, open_brackets->empty()
-                                ? fmt::format("unexpected '{}'", c)
-                                : fmt::format("unexpected '{}', expected '{}'", c,
-                                              open_brackets->back()));
+          return Fail(pos_, open_brackets->empty() ? fmt::format("unexpected '{}'", c)
+                                                   : fmt::format("unexpected '{}', expected '{}'",
+                                                                 c, open_brackets->back()));
         }
         open_brackets->pop_back();
       }
@@ -275,15 +278,14 @@ class Lexer {
     }
     size_t next = pos_;
     NextCodePoint(text_, &next);
-    return Fail(pos_, fmt::format("unexpected character '{}'",
-                                  text_.substr(pos_, next - pos_)));
+    return Fail(pos_, fmt::format("unexpected character '{}'", text_.substr(pos_, next - pos_)));
   }
 
   // Behind digits with single underscores between them.
   size_t SkipDigits(size_t pos) const {
-    while (pos < text_.size() &&
-           (IsDigitByte(text_[pos]) || (text_[pos] == '_' && pos + 1 < text_.size() &&
-                                        IsDigitByte(text_[pos + 1]) && IsDigitByte(text_[pos - 1])))) {
+    while (pos < text_.size() && (IsDigitByte(text_[pos]) ||
+                                  (text_[pos] == '_' && pos + 1 < text_.size() &&
+                                   IsDigitByte(text_[pos + 1]) && IsDigitByte(text_[pos - 1])))) {
       ++pos;
     }
     return pos;
@@ -338,8 +340,10 @@ class Lexer {
     } else {
       int64_t value = 0;
       switch (ParseInt(spelling, 0, &value)) {
-        case IntParse::kOk: break;
-        case IntParse::kMalformed: return Fail(pos_, fmt::format("malformed number {}", spelling));
+        case IntParse::kOk:
+          break;
+        case IntParse::kMalformed:
+          return Fail(pos_, fmt::format("malformed number {}", spelling));
         case IntParse::kOverflow:
           return Fail(pos_, fmt::format("the integer {} does not fit 64 bits", spelling));
       }
@@ -354,68 +358,11 @@ class Lexer {
     while (end < text_.size() && text_[end] != quote) end += text_[end] == '\\' ? 2 : 1;
     if (end >= text_.size()) return Fail(pos_, "the string is never closed");
     std::string value;
-    TQ_RETURN_IF_ERROR(Unescape(pos_ + 1, end, &value));
+    std::string error;
+    const std::string_view body = text_.substr(pos_ + 1, end - pos_ - 1);
+    if (!UnescapeString(body, &value, &error)) return Fail(pos_, error);
     Push(TokenType::kString, pos_, std::move(value));
     pos_ = end + 1;
-    return Status::Ok();
-  }
-
-  // Python's escapes; an unknown one keeps its backslash.
-  Status Unescape(size_t pos, size_t end, std::string* out) {
-    while (pos < end) {
-      if (text_[pos] != '\\') {
-        *out += text_[pos++];
-        continue;
-      }
-      const size_t begin = pos++;
-      const char c = text_[pos];
-      static constexpr std::string_view kPlain = "\\'\"abfnrtv";
-      static constexpr std::string_view kMeaning = "\\'\"\a\b\f\n\r\t\v";
-      const size_t plain = kPlain.find(c);
-      if (plain != kNone) {
-        *out += kMeaning[plain];
-        ++pos;
-      } else if (c == '\n') {
-        ++pos;
-      } else if (c == 'x' || c == 'u' || c == 'U') {
-        TQ_RETURN_IF_ERROR(UnescapeHex(&pos, end, out));
-      } else if (c >= '0' && c <= '7') {
-        char32_t code_point = 0;
-        for (int i = 0; i < 3 && pos < end && text_[pos] >= '0' && text_[pos] <= '7'; ++i) {
-          code_point = code_point * 8 + static_cast<char32_t>(text_[pos++] - '0');
-        }
-        AppendCodePoint(out, code_point);
-      } else if (c == 'N') {
-        return Fail(begin, "\\N{...} escapes are not supported");
-      } else if (static_cast<unsigned char>(c) >= 0x80) {
-        // Jinja escapes non-ASCII text before it decodes, so the backslash meets a backslash.
-        const char32_t code_point = NextCodePoint(text_, &pos);
-        const auto code = static_cast<uint32_t>(code_point);
-        *out += code < 0x100     ? fmt::format("\\x{:02x}", code)
-                : code < 0x10000 ? fmt::format("\\u{:04x}", code)
-                                 : fmt::format("\\U{:08x}", code);
-      } else {
-        *out += '\\';
-      }
-    }
-    return Status::Ok();
-  }
-
-  Status UnescapeHex(size_t* pos, size_t end, std::string* out) {
-    const char kind = text_[*pos];
-    const size_t length = kind == 'x' ? 2 : kind == 'u' ? 4 : 8;
-    const std::string_view digits = text_.substr(*pos + 1, std::min(length, end - *pos - 1));
-    int64_t code_point = 0;
-    if (digits.size() != length ||
-        digits.find_first_not_of("0123456789abcdefABCDEF") != kNone ||
-        ParseInt(digits, 16, &code_point) != IntParse::kOk || code_point > 0x10FFFF ||
-        (code_point >= 0xD800 && code_point < 0xE000)) {
-      return Fail(*pos, fmt::format("the escape \\{} is not followed by the {} hexadecimal digits "
-                                    "of a character",
-                                    kind, length));
-    }
-    AppendCodePoint(out, static_cast<char32_t>(code_point));
-    *pos += 1 + length;
     return Status::Ok();
   }
 

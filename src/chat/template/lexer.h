@@ -1,4 +1,5 @@
-// Template source -> tokens, with trim_blocks and lstrip_blocks on and one trailing newline dropped.
+// Template source -> tokens, with trim_blocks and lstrip_blocks on and one trailing newline
+// dropped.
 #pragma once
 
 #include <string>

@@ -129,12 +129,16 @@ bool IsOneOf(std::span<const std::string_view> names, std::string_view name) {
 
 bool IsGap(Kind kind, std::string_view name) {
   switch (kind) {
-    case Kind::kString: return IsOneOf(kStringGaps, name);
-    case Kind::kDict: return IsOneOf(kDictGaps, name);
+    case Kind::kString:
+      return IsOneOf(kStringGaps, name);
+    case Kind::kDict:
+      return IsOneOf(kDictGaps, name);
     case Kind::kBool:
     case Kind::kInt:
-    case Kind::kFloat: return IsOneOf(kNumberGaps, name);
-    default: return false;
+    case Kind::kFloat:
+      return IsOneOf(kNumberGaps, name);
+    default:
+      return false;
   }
 }
 
@@ -164,16 +168,24 @@ Result<Value> RunMethod(Runtime& rt, const Value& self, const Args& args) {
 
 std::span<const MethodSpec> ContainerMethods(Kind kind) {
   switch (kind) {
-    case Kind::kDict: return kDictMethods;
-    case Kind::kList: return kListMethods;
+    case Kind::kDict:
+      return kDictMethods;
+    case Kind::kList:
+      return kListMethods;
     case Kind::kTuple:
-    case Kind::kRange: return kTupleMethods;
-    case Kind::kFloat: return kFloatMethods;
+    case Kind::kRange:
+      return kTupleMethods;
+    case Kind::kFloat:
+      return kFloatMethods;
     case Kind::kInt:
-    case Kind::kBool: return kIntMethods;
-    case Kind::kLoop: return kLoopMethods;
-    case Kind::kCycler: return kCyclerMethods;
-    default: return {};
+    case Kind::kBool:
+      return kIntMethods;
+    case Kind::kLoop:
+      return kLoopMethods;
+    case Kind::kCycler:
+      return kCyclerMethods;
+    default:
+      return {};
   }
 }
 

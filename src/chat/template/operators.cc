@@ -11,13 +11,20 @@ namespace {
 
 std::string_view Symbol(ExprKind kind) {
   switch (kind) {
-    case ExprKind::kAdd: return "+";
-    case ExprKind::kSubtract: return "-";
-    case ExprKind::kMultiply: return "*";
-    case ExprKind::kDivide: return "/";
-    case ExprKind::kFloorDivide: return "//";
-    case ExprKind::kModulo: return "%";
-    default: return "**";
+    case ExprKind::kAdd:
+      return "+";
+    case ExprKind::kSubtract:
+      return "-";
+    case ExprKind::kMultiply:
+      return "*";
+    case ExprKind::kDivide:
+      return "/";
+    case ExprKind::kFloorDivide:
+      return "//";
+    case ExprKind::kModulo:
+      return "%";
+    default:
+      return "**";
   }
 }
 
@@ -64,7 +71,9 @@ Result<Value> IntArithmetic(Runtime& rt, ExprKind kind, int64_t a, int64_t b) {
     case ExprKind::kFloorDivide:
     case ExprKind::kModulo: {
       if (b == 0) return DivisionByZero(rt);
-      if (b == -1) return kind == ExprKind::kModulo ? Value::Int(0) : IntArithmetic(rt, ExprKind::kSubtract, 0, a);
+      if (b == -1)
+        return kind == ExprKind::kModulo ? Value::Int(0)
+                                         : IntArithmetic(rt, ExprKind::kSubtract, 0, a);
       int64_t quotient = a / b;
       int64_t rest = a % b;
       if (rest != 0 && (rest < 0) != (b < 0)) {
@@ -73,7 +82,8 @@ Result<Value> IntArithmetic(Runtime& rt, ExprKind kind, int64_t a, int64_t b) {
       }
       return Value::Int(kind == ExprKind::kModulo ? rest : quotient);
     }
-    default: return IntPower(rt, a, b);
+    default:
+      return IntPower(rt, a, b);
   }
 }
 
@@ -100,9 +110,12 @@ void FloatDivMod(double a, double b, double* quotient, double* rest) {
 
 Result<Value> FloatArithmetic(Runtime& rt, ExprKind kind, double a, double b) {
   switch (kind) {
-    case ExprKind::kAdd: return Value::Float(a + b);
-    case ExprKind::kSubtract: return Value::Float(a - b);
-    case ExprKind::kMultiply: return Value::Float(a * b);
+    case ExprKind::kAdd:
+      return Value::Float(a + b);
+    case ExprKind::kSubtract:
+      return Value::Float(a - b);
+    case ExprKind::kMultiply:
+      return Value::Float(a * b);
     case ExprKind::kDivide:
       if (b == 0) return DivisionByZero(rt);
       return Value::Float(a / b);

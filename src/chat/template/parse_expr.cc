@@ -1,7 +1,7 @@
 // Expressions, in the order of Jinja's precedence.
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "chat/template/parser.h"
 
@@ -15,14 +15,30 @@ Status ExprParser::Unexpected(std::string_view expected) const {
   const Token& token = Current();
   std::string found;
   switch (token.type) {
-    case TokenType::kData: found = "text"; break;
-    case TokenType::kVariableBegin: found = "{{"; break;
-    case TokenType::kVariableEnd: found = "}}"; break;
-    case TokenType::kBlockBegin: found = "{%"; break;
-    case TokenType::kBlockEnd: found = "%}"; break;
-    case TokenType::kEnd: found = "the end of the template"; break;
-    case TokenType::kString: found = "a string"; break;
-    default: found = "'" + token.text + "'"; break;
+    case TokenType::kData:
+      found = "text";
+      break;
+    case TokenType::kVariableBegin:
+      found = "{{";
+      break;
+    case TokenType::kVariableEnd:
+      found = "}}";
+      break;
+    case TokenType::kBlockBegin:
+      found = "{%";
+      break;
+    case TokenType::kBlockEnd:
+      found = "%}";
+      break;
+    case TokenType::kEnd:
+      found = "the end of the template";
+      break;
+    case TokenType::kString:
+      found = "a string";
+      break;
+    default:
+      found = "'" + token.text + "'";
+      break;
   }
   return Fail(token.line, fmt::format("expected {}, found {}", expected, found));
 }
@@ -185,11 +201,10 @@ Result<ExprPtr> ExprParser::ParseConcat() {
 }
 
 Result<ExprPtr> ExprParser::ParseProduct() {
-  static constexpr std::pair<std::string_view, ExprKind> kOps[] = {
-      {"*", ExprKind::kMultiply},
-      {"/", ExprKind::kDivide},
-      {"//", ExprKind::kFloorDivide},
-      {"%", ExprKind::kModulo}};
+  static constexpr std::pair<std::string_view, ExprKind> kOps[] = {{"*", ExprKind::kMultiply},
+                                                                   {"/", ExprKind::kDivide},
+                                                                   {"//", ExprKind::kFloorDivide},
+                                                                   {"%", ExprKind::kModulo}};
   TQ_ASSIGN_OR_RETURN(ExprPtr left, ParsePower());
   while (true) {
     const auto* op = std::find_if(std::begin(kOps), std::end(kOps),

@@ -20,7 +20,8 @@ Result<ExprPtr> ExprParser::ParsePrimary(bool with_attributes) {
   const Token& token = Current();
   const int line = token.line;
   switch (token.type) {
-    case TokenType::kName: return ParseName(with_attributes);
+    case TokenType::kName:
+      return ParseName(with_attributes);
     case TokenType::kString: {
       // Neighbouring strings are one string.
       std::string text;
@@ -35,12 +36,13 @@ Result<ExprPtr> ExprParser::ParsePrimary(bool with_attributes) {
     case TokenType::kInteger:
     case TokenType::kFloat: {
       TQ_ASSIGN_OR_RETURN(ExprPtr expr, Make(ExprKind::kConst, line, {}));
-      expr->value = token.type == TokenType::kInteger ? Value::Int(token.integer)
-                                                      : Value::Float(token.real);
+      expr->value =
+          token.type == TokenType::kInteger ? Value::Int(token.integer) : Value::Float(token.real);
       Next();
       return expr;
     }
-    default: break;
+    default:
+      break;
   }
   if (SkipOperator("(")) {
     TQ_ASSIGN_OR_RETURN(ExprPtr expr, ParseTuple(/*with_cond=*/true, {}, /*parenthesized=*/true));
@@ -337,8 +339,7 @@ Result<ExprPtr> ExprParser::ParseFilters(ExprPtr node, bool start_inline) {
     if (AtOperator("(")) {
       TQ_ASSIGN_OR_RETURN(args, ParseCallArgs());
     }
-    TQ_ASSIGN_OR_RETURN(node,
-                        MakeCall(std::move(node), ExprKind::kFilter, line, std::move(args)));
+    TQ_ASSIGN_OR_RETURN(node, MakeCall(std::move(node), ExprKind::kFilter, line, std::move(args)));
     node->name = std::move(name);
   }
   return node;
@@ -362,7 +363,8 @@ Result<ExprPtr> ExprParser::ParseTest(ExprPtr node) {
     TQ_ASSIGN_OR_RETURN(arg, ParsePostfix(std::move(arg), /*with_filter=*/false));
     args->positional.push_back(std::move(arg));
   }
-  TQ_ASSIGN_OR_RETURN(ExprPtr expr, MakeCall(std::move(node), ExprKind::kTest, line, std::move(args)));
+  TQ_ASSIGN_OR_RETURN(ExprPtr expr,
+                      MakeCall(std::move(node), ExprKind::kTest, line, std::move(args)));
   expr->name = std::move(name);
   if (!negated) return expr;
   std::vector<ExprPtr> items;

@@ -105,9 +105,9 @@ class Parser : public ExprParser {
     for (const std::string_view other :
          {"include", "import", "from", "extends", "block", "autoescape"}) {
       if (token.text == other) {
-        return Unsupported(fmt::format(
-            "chat template line {}: the tag '{}' is not supported in chat templates", token.line,
-            other));
+        return Unsupported(
+            fmt::format("chat template line {}: the tag '{}' is not supported in chat templates",
+                        token.line, other));
       }
     }
     return Fail(token.line, end_names.empty()

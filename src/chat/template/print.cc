@@ -9,30 +9,49 @@ namespace tq::jinja {
 std::string_view TypeName(const Value& value) {
   switch (value.kind()) {
     case Kind::kMissing:
-    case Kind::kUndefined: return "Undefined";
-    case Kind::kNone: return "NoneType";
-    case Kind::kBool: return "bool";
+    case Kind::kUndefined:
+      return "Undefined";
+    case Kind::kNone:
+      return "NoneType";
+    case Kind::kBool:
+      return "bool";
     case Kind::kInt:
-    case Kind::kBigInt: return "int";
-    case Kind::kFloat: return "float";
-    case Kind::kString: return value.As<StringObject>().markup ? "Markup" : "str";
-    case Kind::kList: return "list";
-    case Kind::kTuple: return "tuple";
-    case Kind::kDict: return "dict";
+    case Kind::kBigInt:
+      return "int";
+    case Kind::kFloat:
+      return "float";
+    case Kind::kString:
+      return value.As<StringObject>().markup ? "Markup" : "str";
+    case Kind::kList:
+      return "list";
+    case Kind::kTuple:
+      return "tuple";
+    case Kind::kDict:
+      return "dict";
     case Kind::kView:
       switch (value.As<ViewObject>().what) {
-        case ViewObject::What::kKeys: return "dict_keys";
-        case ViewObject::What::kValues: return "dict_values";
-        case ViewObject::What::kItems: return "dict_items";
+        case ViewObject::What::kKeys:
+          return "dict_keys";
+        case ViewObject::What::kValues:
+          return "dict_values";
+        case ViewObject::What::kItems:
+          return "dict_items";
       }
       return "dict_items";
-    case Kind::kRange: return "range";
-    case Kind::kGenerator: return "generator";
-    case Kind::kNamespace: return "Namespace";
-    case Kind::kLoop: return "LoopContext";
-    case Kind::kCycler: return "Cycler";
-    case Kind::kJoiner: return "Joiner";
-    case Kind::kCallable: return value.As<CallableObject>().macro != nullptr ? "Macro" : "function";
+    case Kind::kRange:
+      return "range";
+    case Kind::kGenerator:
+      return "generator";
+    case Kind::kNamespace:
+      return "Namespace";
+    case Kind::kLoop:
+      return "LoopContext";
+    case Kind::kCycler:
+      return "Cycler";
+    case Kind::kJoiner:
+      return "Joiner";
+    case Kind::kCallable:
+      return value.As<CallableObject>().macro != nullptr ? "Macro" : "function";
   }
   return "object";
 }
@@ -96,12 +115,24 @@ class ReprWriter {
   Status WriteInner(const Value& value) {
     switch (value.kind()) {
       case Kind::kMissing:
-      case Kind::kUndefined: out_ += "Undefined"; break;
-      case Kind::kNone: out_ += "None"; break;
-      case Kind::kBool: out_ += value.integer() != 0 ? "True" : "False"; break;
-      case Kind::kInt: out_ += std::to_string(value.integer()); break;
-      case Kind::kBigInt: out_ += std::to_string(value.big_integer()); break;
-      case Kind::kFloat: out_ += FloatRepr(value.real()); break;
+      case Kind::kUndefined:
+        out_ += "Undefined";
+        break;
+      case Kind::kNone:
+        out_ += "None";
+        break;
+      case Kind::kBool:
+        out_ += value.integer() != 0 ? "True" : "False";
+        break;
+      case Kind::kInt:
+        out_ += std::to_string(value.integer());
+        break;
+      case Kind::kBigInt:
+        out_ += std::to_string(value.big_integer());
+        break;
+      case Kind::kFloat:
+        out_ += FloatRepr(value.real());
+        break;
       case Kind::kString: {
         TQ_RETURN_IF_ERROR(rt_.StepBytes(value.text().size()));
         const bool markup = value.As<StringObject>().markup;
@@ -110,10 +141,14 @@ class ReprWriter {
         if (markup) out_ += ')';
         break;
       }
-      case Kind::kList: return WriteItems(value.items(), '[', ']');
-      case Kind::kTuple: return WriteItems(value.items(), '(', ')');
-      case Kind::kDict: return WriteDict(value.dict());
-      case Kind::kView: return WriteView(value.As<ViewObject>());
+      case Kind::kList:
+        return WriteItems(value.items(), '[', ']');
+      case Kind::kTuple:
+        return WriteItems(value.items(), '(', ')');
+      case Kind::kDict:
+        return WriteDict(value.dict());
+      case Kind::kView:
+        return WriteView(value.As<ViewObject>());
       case Kind::kRange: {
         const auto& range = value.As<RangeObject>();
         out_ += fmt::format("range({}, {}", range.start, range.stop);
@@ -141,7 +176,9 @@ class ReprWriter {
       }
       case Kind::kGenerator:
       case Kind::kCycler:
-      case Kind::kJoiner: out_ += fmt::format("<{} object>", TypeName(value)); break;
+      case Kind::kJoiner:
+        out_ += fmt::format("<{} object>", TypeName(value));
+        break;
     }
     return Status::Ok();
   }

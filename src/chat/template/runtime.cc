@@ -91,8 +91,7 @@ Value Runtime::Range(int64_t start, int64_t stop, int64_t step) {
   object->stop = stop;
   object->step = step;
   // Unsigned: the distance may exceed the int64 range.
-  const uint64_t stride =
-      step > 0 ? static_cast<uint64_t>(step) : 0 - static_cast<uint64_t>(step);
+  const uint64_t stride = step > 0 ? static_cast<uint64_t>(step) : 0 - static_cast<uint64_t>(step);
   const bool empty = step > 0 ? start >= stop : start <= stop;
   const uint64_t distance = step > 0 ? static_cast<uint64_t>(stop) - static_cast<uint64_t>(start)
                                      : static_cast<uint64_t>(start) - static_cast<uint64_t>(stop);

@@ -51,8 +51,7 @@ class Runtime {
   Value Namespace();
   Value Range(int64_t start, int64_t stop, int64_t step);
   Value View(Value dict, ViewObject::What what);
-  Value Generator(int source_depth,
-                  std::function<Status(Runtime&, std::vector<Value>*)> fill);
+  Value Generator(int source_depth, std::function<Status(Runtime&, std::vector<Value>*)> fill);
   Value Method(std::string name, Value self,
                Result<Value> (*native)(Runtime&, const Value&, const Args&));
 

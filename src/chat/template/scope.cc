@@ -1,197 +1,16 @@
 #include "chat/template/scope.h"
 
-#include <fmt/format.h>
-
-#include <map>
-#include <set>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "chat/template/filters.h"
+#include "chat/template/names.h"
 #include "chat/template/tests.h"
 #include "chat/template/walk.h"
 
 namespace tq::jinja {
 namespace {
-
-// The frame layout of one Function while it is being built.
-struct FunctionLayout {
-  Function* function = nullptr;
-  FunctionLayout* parent = nullptr;
-  // Scopes of one depth share slots: they are never active together.
-  std::map<std::pair<int, std::string>, int> slots;
-
-  int SlotOf(int level, const std::string& name) {
-    const auto [it, inserted] = slots.try_emplace({level, name}, function->num_slots);
-    if (inserted) ++function->num_slots;
-    return it->second;
-  }
-};
-
-struct ScopeBuilder;
-
-struct NameLoad {
-  enum class Action { kParameter, kResolve, kAlias, kUndefined };
-  Action action = Action::kUndefined;
-  const ScopeBuilder* owner = nullptr;  // kAlias: where the outer name lives
-};
-
-// Names of a scope, or of one branch of an `if` in it on top of what came before the branch.
-struct NameLayer {
-  NameLayer* below = nullptr;
-  std::map<std::string, NameLoad> loads;
-  std::set<std::string> stores;
-
-  bool Knows(const std::string& name) const {
-    for (const NameLayer* layer = this; layer != nullptr; layer = layer->below) {
-      if (layer->loads.count(name) > 0) return true;
-    }
-    return false;
-  }
-  bool Stores(const std::string& name) const {
-    for (const NameLayer* layer = this; layer != nullptr; layer = layer->below) {
-      if (layer->stores.count(name) > 0) return true;
-    }
-    return false;
-  }
-};
-
-struct ScopeBuilder {
-  FunctionLayout* layout = nullptr;
-  const ScopeBuilder* parent = nullptr;
-  int level = 0;
-  NameLayer names;
-
-  ScopeBuilder(FunctionLayout* function_layout, const ScopeBuilder* outer)
-      : layout(function_layout), parent(outer), level(outer == nullptr ? 0 : outer->level + 1) {}
-
-  const ScopeBuilder* Owner(const std::string& name) const {
-    for (const ScopeBuilder* scope = this; scope != nullptr; scope = scope->parent) {
-      if (scope->names.Knows(name)) return scope;
-    }
-    return nullptr;
-  }
-};
-
-// First pass over a scope's own statements: which names it loads and stores, in order.
-class NameCollector {
- public:
-  explicit NameCollector(ScopeBuilder* scope) : scope_(scope), layer_(&scope->names) {}
-
-  void Declare(const std::string& name) {
-    layer_->stores.insert(name);
-    layer_->loads[name] = {NameLoad::Action::kParameter, nullptr};
-  }
-  void DeclareTarget(const Expr& target) {
-    VisitExpr(target, [this](const Expr& expr) {
-      if (expr.kind == ExprKind::kName) Declare(expr.name);
-    });
-  }
-  void Load(const Expr& expr) {
-    VisitExpr(expr, [this](const Expr& inner) {
-      if (inner.kind == ExprKind::kName || inner.kind == ExprKind::kAttribute) Load(inner.name);
-    });
-  }
-  void LoadIf(const ExprPtr& expr) {
-    if (expr != nullptr) Load(*expr);
-  }
-  void Collect(const Body& body) {
-    for (const StmtPtr& stmt : body) Collect(*stmt);
-  }
-
- private:
-  const ScopeBuilder* Outer(const std::string& name) const {
-    return scope_->parent == nullptr ? nullptr : scope_->parent->Owner(name);
-  }
-
-  void Load(const std::string& name) {
-    if (layer_->Knows(name) || Outer(name) != nullptr) return;
-    layer_->loads[name] = {NameLoad::Action::kResolve, nullptr};
-  }
-
-  void Store(const std::string& name) {
-    layer_->stores.insert(name);
-    if (layer_->Knows(name)) return;
-    const ScopeBuilder* outer = Outer(name);
-    layer_->loads[name] = {outer != nullptr ? NameLoad::Action::kAlias : NameLoad::Action::kUndefined,
-                           outer};
-  }
-
-  void StoreTarget(const Expr& target) {
-    if (target.kind == ExprKind::kName) Store(target.name);
-    if (target.kind == ExprKind::kAttribute) Load(target.name);
-    if (target.kind == ExprKind::kTuple) {
-      for (const ExprPtr& item : target.items) StoreTarget(*item);
-    }
-  }
-
-  void Collect(const Stmt& stmt) {
-    switch (stmt.kind) {
-      case StmtKind::kPrint:
-      case StmtKind::kDo:
-      case StmtKind::kFor:
-      case StmtKind::kCallBlock:
-      case StmtKind::kFilterBlock: Load(*stmt.expr); break;
-      case StmtKind::kSet:
-        Load(*stmt.expr);
-        StoreTarget(*stmt.target);
-        break;
-      case StmtKind::kSetBlock: StoreTarget(*stmt.target); break;
-      case StmtKind::kMacro: Store(stmt.text); break;
-      case StmtKind::kWith:
-        for (const ExprPtr& value : stmt.values) Load(*value);
-        break;
-      case StmtKind::kIf: CollectIf(stmt); break;
-      default: break;
-    }
-  }
-
-  NameLayer InLayer(const std::function<void()>& visit) {
-    NameLayer branch;
-    branch.below = layer_;
-    layer_ = &branch;
-    visit();
-    layer_ = branch.below;
-    return branch;
-  }
-
-  void CollectIf(const Stmt& stmt) {
-    Load(*stmt.branches[0].test);
-    std::vector<NameLayer> layers;
-    layers.push_back(InLayer([&] { Collect(stmt.branches[0].body); }));
-    layers.push_back(InLayer([&] {
-      for (size_t i = 1; i < stmt.branches.size(); ++i) {
-        Load(*stmt.branches[i].test);
-        std::vector<NameLayer> inner;
-        inner.push_back(InLayer([&] { Collect(stmt.branches[i].body); }));
-        Merge(inner);
-      }
-    }));
-    layers.push_back(InLayer([&] { Collect(stmt.else_body); }));
-    Merge(layers);
-  }
-
-  // A name that only some branches assign keeps its outer value in the others.
-  void Merge(const std::vector<NameLayer>& branches) {
-    std::set<std::string> stores;
-    for (const NameLayer& branch : branches) {
-      for (const std::string& name : branch.stores) {
-        if (!layer_->Stores(name)) stores.insert(name);
-      }
-    }
-    for (const NameLayer& branch : branches) {
-      for (const auto& [name, load] : branch.loads) layer_->loads[name] = load;
-      layer_->stores.insert(branch.stores.begin(), branch.stores.end());
-    }
-    for (const std::string& name : stores) {
-      const ScopeBuilder* outer = Outer(name);
-      layer_->loads[name] = {outer != nullptr ? NameLoad::Action::kAlias : NameLoad::Action::kResolve,
-                             outer};
-    }
-  }
-
-  ScopeBuilder* scope_;
-  NameLayer* layer_;
-};
 
 // Second pass: slots into the tree, scope by scope.
 class Resolver {
@@ -228,7 +47,8 @@ class Resolver {
       ScopeLoad entry;
       entry.index = index;
       switch (load.action) {
-        case NameLoad::Action::kParameter: continue;
+        case NameLoad::Action::kParameter:
+          continue;
         case NameLoad::Action::kResolve:
           entry.action = ScopeLoad::Action::kResolve;
           entry.name = name;
@@ -237,7 +57,9 @@ class Resolver {
           entry.action = ScopeLoad::Action::kAlias;
           entry.source = SlotFrom(layout, *load.owner, name);
           break;
-        case NameLoad::Action::kUndefined: entry.action = ScopeLoad::Action::kUndefined; break;
+        case NameLoad::Action::kUndefined:
+          entry.action = ScopeLoad::Action::kUndefined;
+          break;
       }
       out->loads.push_back(std::move(entry));
     }
@@ -293,9 +115,11 @@ class Resolver {
     switch (stmt->kind) {
       case StmtKind::kText:
       case StmtKind::kBreak:
-      case StmtKind::kContinue: return Status::Ok();
+      case StmtKind::kContinue:
+        return Status::Ok();
       case StmtKind::kPrint:
-      case StmtKind::kDo: return ResolveExpr(stmt->expr.get(), scope, soft);
+      case StmtKind::kDo:
+        return ResolveExpr(stmt->expr.get(), scope, soft);
       case StmtKind::kSet:
         TQ_RETURN_IF_ERROR(ResolveExpr(stmt->expr.get(), scope, soft));
         return ResolveTarget(stmt->target.get(), scope);
@@ -305,11 +129,13 @@ class Resolver {
           TQ_RETURN_IF_ERROR(ResolveBody(&branch.body, scope, /*soft=*/true));
         }
         return ResolveBody(&stmt->else_body, scope, /*soft=*/true);
-      case StmtKind::kFor: return ResolveFor(stmt, scope, soft);
+      case StmtKind::kFor:
+        return ResolveFor(stmt, scope, soft);
       case StmtKind::kSetBlock:
       case StmtKind::kFilterBlock:
       case StmtKind::kGeneration:
-      case StmtKind::kWith: return ResolveInner(stmt, scope, soft);
+      case StmtKind::kWith:
+        return ResolveInner(stmt, scope, soft);
       case StmtKind::kMacro: {
         const ScopeBuilder* owner = scope.Owner(stmt->text);
         if (owner == nullptr) return Internal("a macro's name was not collected");

@@ -178,7 +178,8 @@ Result<Value> PadMethod(Runtime& rt, const Value& self, const Params& params) {
   if (CodePointCount(fill) != 1) return rt.Fail("the fill character must be one character long");
   const int64_t missing = width - static_cast<int64_t>(self.As<StringObject>().length);
   if (missing <= 0) return self;
-  TQ_RETURN_IF_ERROR(rt.CheckBytes(static_cast<size_t>(std::min<int64_t>(missing, INT64_MAX / 8)) * fill.size()));
+  TQ_RETURN_IF_ERROR(
+      rt.CheckBytes(static_cast<size_t>(std::min<int64_t>(missing, INT64_MAX / 8)) * fill.size()));
   TQ_RETURN_IF_ERROR(rt.StepBytes(static_cast<size_t>(missing)));
   // Python puts the odd one left when the width is odd.
   const int64_t left = pad == Pad::kRight  ? 0

@@ -55,8 +55,10 @@ Outcome Sequence(Runtime&, const Value& v, const Params&) {
     case Kind::kList:
     case Kind::kTuple:
     case Kind::kDict:
-    case Kind::kRange: return true;
-    default: return false;
+    case Kind::kRange:
+      return true;
+    default:
+      return false;
   }
 }
 

@@ -37,8 +37,8 @@ std::string ToLower(std::string_view text);
 std::string ToUpper(std::string_view text);
 std::string CaseFold(std::string_view text);
 std::string SwapCase(std::string_view text);
-std::string Capitalize(std::string_view text);   // str.capitalize()
-std::string TitleWords(std::string_view text);   // str.title()
+std::string Capitalize(std::string_view text);  // str.capitalize()
+std::string TitleWords(std::string_view text);  // str.title()
 
 enum class Side { kLeft, kRight, kBoth };
 // str.strip(chars); nullopt strips white space.

@@ -17,8 +17,8 @@ struct Expansion {
 
 // Upper case forms of more than one character.
 constexpr Expansion kUpperExpansions[] = {
-    {0x00DF, "SS"},  {0x0149, "\xCA\xBCN"}, {0x01F0, "J\xCC\x8C"}, {0xFB00, "FF"}, {0xFB01, "FI"},
-    {0xFB02, "FL"},  {0xFB03, "FFI"},       {0xFB04, "FFL"},       {0xFB05, "ST"}, {0xFB06, "ST"},
+    {0x00DF, "SS"}, {0x0149, "\xCA\xBCN"}, {0x01F0, "J\xCC\x8C"}, {0xFB00, "FF"}, {0xFB01, "FI"},
+    {0xFB02, "FL"}, {0xFB03, "FFI"},       {0xFB04, "FFL"},       {0xFB05, "ST"}, {0xFB06, "ST"},
 };
 
 void AppendUpper(std::string* out, char32_t c) {
@@ -51,8 +51,10 @@ bool IsCaseIgnorable(char32_t c) {
     case UTF8PROC_CATEGORY_ME:
     case UTF8PROC_CATEGORY_CF:
     case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_SK: return true;
-    default: return c == '\'' || c == '.' || c == ':' || c == 0xB7 || c == 0x2019;
+    case UTF8PROC_CATEGORY_SK:
+      return true;
+    default:
+      return c == '\'' || c == '.' || c == ':' || c == 0xB7 || c == 0x2019;
   }
 }
 
@@ -100,8 +102,10 @@ bool IsAlpha(char32_t c) {
     case UTF8PROC_CATEGORY_LL:
     case UTF8PROC_CATEGORY_LT:
     case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO: return true;
-    default: return false;
+    case UTF8PROC_CATEGORY_LO:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -132,9 +136,12 @@ bool IsPrintable(char32_t c) {
     case UTF8PROC_CATEGORY_CO:
     case UTF8PROC_CATEGORY_CN:
     case UTF8PROC_CATEGORY_ZL:
-    case UTF8PROC_CATEGORY_ZP: return false;
-    case UTF8PROC_CATEGORY_ZS: return c == ' ';
-    default: return true;
+    case UTF8PROC_CATEGORY_ZP:
+      return false;
+    case UTF8PROC_CATEGORY_ZS:
+      return c == ' ';
+    default:
+      return true;
   }
 }
 
@@ -147,8 +154,10 @@ bool IsIdentifierPart(char32_t c) {
     case UTF8PROC_CATEGORY_MN:
     case UTF8PROC_CATEGORY_MC:
     case UTF8PROC_CATEGORY_ND:
-    case UTF8PROC_CATEGORY_PC: return true;
-    default: return IsIdentifierStart(c);
+    case UTF8PROC_CATEGORY_PC:
+      return true;
+    default:
+      return IsIdentifierStart(c);
   }
 }
 

@@ -38,7 +38,9 @@ const Value* DictObject::Find(const Value& key, uint64_t hash) const {
 }
 
 const Value* DictObject::Find(std::string_view key) const {
-  const auto matches = [key](const Value& other) { return other.IsString() && other.text() == key; };
+  const auto matches = [key](const Value& other) {
+    return other.IsString() && other.text() == key;
+  };
   const uint64_t hash = HashText(key);
   if (table.empty()) {
     for (size_t i = 0; i < entries.size(); ++i) {

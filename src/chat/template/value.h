@@ -87,9 +87,7 @@ class Value {
   bool IsUndefined() const { return kind_ == Kind::kUndefined; }
   bool IsString() const { return kind_ == Kind::kString; }
   bool IsIntegral() const { return kind_ == Kind::kInt || kind_ == Kind::kBool; }
-  bool IsNumber() const {
-    return IsIntegral() || kind_ == Kind::kFloat || kind_ == Kind::kBigInt;
-  }
+  bool IsNumber() const { return IsIntegral() || kind_ == Kind::kFloat || kind_ == Kind::kBigInt; }
 
   int64_t integer() const { return int_; }  // kBool, kInt
   uint64_t big_integer() const { return static_cast<uint64_t>(int_); }
@@ -99,9 +97,9 @@ class Value {
     if (kind_ == Kind::kFloat) return real_;
     return kind_ == Kind::kBigInt ? static_cast<double>(big_integer()) : static_cast<double>(int_);
   }
-  std::string_view text() const;             // kString
-  const std::vector<Value>& items() const;   // kList, kTuple
-  const DictObject& dict() const;            // kDict
+  std::string_view text() const;            // kString
+  const std::vector<Value>& items() const;  // kList, kTuple
+  const DictObject& dict() const;           // kDict
   template <typename T>
   T& As() const {
     return static_cast<T&>(*object_);
@@ -239,7 +237,7 @@ struct CallableObject : Object {
   Frame* closure = nullptr;
 };
 
-// Requires: hashable. Equal keys have equal hashes.
+// The hash of a key that is a text.
 uint64_t HashText(std::string_view text);
 
 }  // namespace tq::jinja

@@ -2,6 +2,9 @@
 
 #include <cmath>
 
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 #include "model/rope.h"
 
 namespace tq {
@@ -12,10 +15,12 @@ constexpr int64_t kMaxLayers = 4096;
 
 }  // namespace
 
-Activation ReadActivation(ConfigReader& reader, std::string_view key, std::string_view default_name) {
+Activation ReadActivation(ConfigReader& reader, std::string_view key,
+                          std::string_view default_name) {
   const std::string name = reader.String(key, std::string(default_name));
   if (name == "silu" || name == "swish") return Activation::kSilu;
-  if (name == "gelu_pytorch_tanh" || name == "gelu_tanh" || name == "gelu_new") return Activation::kGeluTanh;
+  if (name == "gelu_pytorch_tanh" || name == "gelu_tanh" || name == "gelu_new")
+    return Activation::kGeluTanh;
   reader.Fail(Unsupported(reader.where() + ": " + std::string(key) +
                           ": expected silu or gelu_pytorch_tanh, found \"" + name + "\""));
   return Activation::kSilu;
@@ -35,8 +40,9 @@ std::vector<bool> ReadSlidingLayers(ConfigReader& reader, size_t num_layers,
     if (names[i] == "sliding_attention") {
       out[i] = true;
     } else if (names[i] != "full_attention" && names[i] != "attention") {
-      reader.Fail(Unsupported(reader.where() + ": layer_types: expected full_attention or sliding_attention, found \"" +
-                              names[i] + "\""));
+      reader.Fail(Unsupported(
+          reader.where() + ": layer_types: expected full_attention or sliding_attention, found \"" +
+          names[i] + "\""));
     }
   }
   return out;
@@ -48,27 +54,33 @@ ModelSpec ReadDecoder(ConfigReader& reader, const DecoderDefaults& defaults) {
   spec.hidden_size = reader.RequiredInt("hidden_size", 1, kMaxWidth);
   const int64_t layers = reader.RequiredInt("num_hidden_layers", 1, kMaxLayers);
   const int64_t intermediate = reader.RequiredInt("intermediate_size", 1, kMaxWidth);
-  const bool heads_required = defaults.num_attention_heads == 0 || reader.Has("num_attention_heads");
-  const int64_t heads =
-      heads_required ? reader.RequiredInt("num_attention_heads", 1, 65536) : defaults.num_attention_heads;
-  const int64_t kv_heads = reader.Int(
-      "num_key_value_heads", defaults.num_key_value_heads > 0 ? defaults.num_key_value_heads : heads);
+  const bool heads_required =
+      defaults.num_attention_heads == 0 || reader.Has("num_attention_heads");
+  const int64_t heads = heads_required ? reader.RequiredInt("num_attention_heads", 1, 65536)
+                                       : defaults.num_attention_heads;
+  const int64_t kv_heads =
+      reader.Int("num_key_value_heads",
+                 defaults.num_key_value_heads > 0 ? defaults.num_key_value_heads : heads);
   int64_t head_dim = reader.Int("head_dim", defaults.head_dim);
   if (head_dim == 0) {
     if (spec.hidden_size % heads != 0) {
-      reader.Fail(Corrupt(reader.where() + ": expected hidden_size divisible by num_attention_heads, found " +
+      reader.Fail(Corrupt(reader.where() +
+                          ": expected hidden_size divisible by num_attention_heads, found " +
                           std::to_string(spec.hidden_size) + " and " + std::to_string(heads)));
     }
     head_dim = spec.hidden_size / heads;
   }
   spec.max_position_embeddings = reader.Int("max_position_embeddings", 2048);
-  const auto eps = static_cast<float>(reader.Number("rms_norm_eps", static_cast<double>(defaults.rms_norm_eps)));
+  const auto eps =
+      static_cast<float>(reader.Number("rms_norm_eps", static_cast<double>(defaults.rms_norm_eps)));
   if (kv_heads < 1 || heads % kv_heads != 0) {
-    reader.Fail(Corrupt(reader.where() + ": expected num_attention_heads divisible by num_key_value_heads, found " +
+    reader.Fail(Corrupt(reader.where() +
+                        ": expected num_attention_heads divisible by num_key_value_heads, found " +
                         std::to_string(heads) + " and " + std::to_string(kv_heads)));
   }
   if (head_dim < 2 || head_dim > 1024 || head_dim % 2 != 0) {
-    reader.Fail(Unsupported(reader.where() + ": head_dim: expected an even number up to 1024, found " +
+    reader.Fail(Unsupported(reader.where() +
+                            ": head_dim: expected an even number up to 1024, found " +
                             std::to_string(head_dim)));
   }
   if (spec.max_position_embeddings < 1 || spec.max_position_embeddings > (int64_t{1} << 30)) {
@@ -76,7 +88,8 @@ ModelSpec ReadDecoder(ConfigReader& reader, const DecoderDefaults& defaults) {
                         std::to_string(spec.max_position_embeddings)));
   }
   if (!(eps > 0.0f && eps < 1.0f)) {
-    reader.Fail(Corrupt(reader.where() + ": rms_norm_eps: expected a number between 0 and 1, found " +
+    reader.Fail(Corrupt(reader.where() +
+                        ": rms_norm_eps: expected a number between 0 and 1, found " +
                         std::to_string(eps)));
   }
   if (!reader.status().ok()) return spec;

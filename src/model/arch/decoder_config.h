@@ -1,5 +1,5 @@
-// What the config.json of the plain decoder families has in common. An arch file calls ReadDecoder and
-// then states its differences.
+// What the config.json of the plain decoder families has in common. An arch file calls ReadDecoder
+// and then states its differences.
 #pragma once
 
 #include <string_view>
@@ -12,9 +12,9 @@ namespace tq {
 struct DecoderDefaults {
   float rms_norm_eps = 1e-6f;
   double rope_theta = 10000.0;
-  int head_dim = 0;                       // 0: hidden_size / num_attention_heads
-  int num_attention_heads = 0;            // 0: required
-  int num_key_value_heads = 0;            // 0: equal to num_attention_heads
+  int head_dim = 0;             // 0: hidden_size / num_attention_heads
+  int num_attention_heads = 0;  // 0: required
+  int num_key_value_heads = 0;  // 0: equal to num_attention_heads
   std::string_view activation_key = "hidden_act";
   std::string_view activation = "silu";
 };
@@ -23,9 +23,11 @@ struct DecoderDefaults {
 ModelSpec ReadDecoder(ConfigReader& reader, const DecoderDefaults& defaults);
 
 // "silu" / "swish", "gelu_pytorch_tanh" / "gelu_tanh". Errors go to the reader.
-Activation ReadActivation(ConfigReader& reader, std::string_view key, std::string_view default_name);
+Activation ReadActivation(ConfigReader& reader, std::string_view key,
+                          std::string_view default_name);
 
 // layer_types -> sliding[i]; `fallback` when the key is absent. Errors go to the reader.
-std::vector<bool> ReadSlidingLayers(ConfigReader& reader, size_t num_layers, const std::vector<bool>& fallback);
+std::vector<bool> ReadSlidingLayers(ConfigReader& reader, size_t num_layers,
+                                    const std::vector<bool>& fallback);
 
 }  // namespace tq

@@ -1,6 +1,9 @@
 // gemma3_text: four norms per block stored as w - 1, scaled embeddings, local and global rope.
 #include <cmath>
 
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 #include "model/arch/decoder_config.h"
 #include "model/rope.h"
 #include "tensor/half.h"
@@ -18,10 +21,12 @@ void ReadRopes(ConfigReader& config, int head_dim, ModelSpec& spec) {
   const Json* local = nullptr;
   if (const Json* both = config.Raw("rope_parameters")) {
     if (both->is_object() && both->contains("full_attention")) full = &(*both)["full_attention"];
-    if (both->is_object() && both->contains("sliding_attention")) local = &(*both)["sliding_attention"];
+    if (both->is_object() && both->contains("sliding_attention"))
+      local = &(*both)["sliding_attention"];
   }
-  spec.ropes = {RopeFromDict(config, full != nullptr ? *full : none, theta, head_dim, defaults),
-                RopeFromDict(config, local != nullptr ? *local : none, local_theta, head_dim, defaults)};
+  spec.ropes = {
+      RopeFromDict(config, full != nullptr ? *full : none, theta, head_dim, defaults),
+      RopeFromDict(config, local != nullptr ? *local : none, local_theta, head_dim, defaults)};
 }
 
 }  // namespace
@@ -50,11 +55,13 @@ ModelSpec ParseGemma3Text(ConfigReader& config) {
   }
   const double query_scalar = config.Number("query_pre_attn_scalar", 256);
   const bool bias = config.Bool("attention_bias", false);
-  const int64_t pattern = config.Int("sliding_window_pattern", config.Int("_sliding_window_pattern", 6));
+  const int64_t pattern =
+      config.Int("sliding_window_pattern", config.Int("_sliding_window_pattern", 6));
   const auto window = static_cast<int>(config.Int("sliding_window", 4096));
   if (pattern < 1 || window < 1 || !(query_scalar > 0)) {
-    config.Fail(Corrupt(config.where() +
-                        ": expected sliding_window_pattern, sliding_window and query_pre_attn_scalar above 0"));
+    config.Fail(Corrupt(
+        config.where() +
+        ": expected sliding_window_pattern, sliding_window and query_pre_attn_scalar above 0"));
     return spec;
   }
   std::vector<bool> fallback;

@@ -1,4 +1,7 @@
 // llama (also SmolLM2 and other checkpoints that call themselves llama).
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 #include "model/arch/decoder_config.h"
 #include "model/rope.h"
 
@@ -9,7 +12,8 @@ ModelSpec ParseLlama(ConfigReader& config) {
   if (!config.status().ok()) return spec;
   const bool attention_bias = config.Bool("attention_bias", false);
   const bool mlp_bias = config.Bool("mlp_bias", false);
-  spec.ropes = {ReadRope(config, spec.blocks[0].mixer.head_dim, {10000.0, spec.max_position_embeddings})};
+  spec.ropes = {
+      ReadRope(config, spec.blocks[0].mixer.head_dim, {10000.0, spec.max_position_embeddings})};
   const std::vector<bool> sliding =
       ReadSlidingLayers(config, spec.blocks.size(), std::vector<bool>(spec.blocks.size(), false));
   const auto window = static_cast<int>(config.Int("sliding_window", 0));
@@ -21,7 +25,8 @@ ModelSpec ParseLlama(ConfigReader& config) {
   }
   // The rotary pairing of the original Llama release; converted checkpoints store halves.
   if (config.Bool("rope_interleaved", false) || config.Bool("rope_traditional", false)) {
-    config.Fail(Unsupported(config.where() + ": interleaved rope is not supported for model_type llama"));
+    config.Fail(
+        Unsupported(config.where() + ": interleaved rope is not supported for model_type llama"));
   }
   return spec;
 }

@@ -1,4 +1,7 @@
 // qwen2: biases on q, k, v; a window on the upper layers when use_sliding_window is set.
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 #include "model/arch/decoder_config.h"
 #include "model/arch/qwen_window.h"
 #include "model/rope.h"
@@ -8,7 +11,8 @@ namespace tq {
 ModelSpec ParseQwen2(ConfigReader& config) {
   ModelSpec spec = ReadDecoder(config, {});
   if (!config.status().ok()) return spec;
-  spec.ropes = {ReadRope(config, spec.blocks[0].mixer.head_dim, {10000.0, spec.max_position_embeddings})};
+  spec.ropes = {
+      ReadRope(config, spec.blocks[0].mixer.head_dim, {10000.0, spec.max_position_embeddings})};
   for (BlockSpec& block : spec.blocks) {
     block.mixer.q_bias = block.mixer.k_bias = block.mixer.v_bias = true;
   }

@@ -1,4 +1,7 @@
 // qwen3: per-head norms of q and k before rope; head_dim stands by itself.
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 #include "model/arch/decoder_config.h"
 #include "model/arch/qwen_window.h"
 #include "model/rope.h"
@@ -8,7 +11,8 @@ namespace tq {
 ModelSpec ParseQwen3(ConfigReader& config) {
   ModelSpec spec = ReadDecoder(config, {.head_dim = 128});
   if (!config.status().ok()) return spec;
-  spec.ropes = {ReadRope(config, spec.blocks[0].mixer.head_dim, {10000.0, spec.max_position_embeddings})};
+  spec.ropes = {
+      ReadRope(config, spec.blocks[0].mixer.head_dim, {10000.0, spec.max_position_embeddings})};
   const bool bias = config.Bool("attention_bias", false);
   for (BlockSpec& block : spec.blocks) {
     block.mixer.q_bias = block.mixer.k_bias = block.mixer.v_bias = block.mixer.o_bias = bias;

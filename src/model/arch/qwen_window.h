@@ -5,7 +5,8 @@
 
 namespace tq {
 
-// Off unless use_sliding_window; then layers i >= max_window_layers slide, or those that layer_types names.
+// Off unless use_sliding_window; then layers i >= max_window_layers slide, or those that
+// layer_types names.
 inline void ApplyQwenWindow(ConfigReader& config, ModelSpec& spec) {
   const bool use = config.Bool("use_sliding_window", false);
   const int64_t first = config.Int("max_window_layers", 28);

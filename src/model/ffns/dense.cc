@@ -13,9 +13,12 @@ Result<std::unique_ptr<Ffn>> DenseFfn::Load(const DenseFfnSpec& spec, const std:
                                             int64_t hidden_size, WeightLoader& loader) {
   std::unique_ptr<DenseFfn> out(new DenseFfn(spec));
   const int64_t inner = spec.intermediate_size;
-  TQ_ASSIGN_OR_RETURN(out->gate_proj_, loader.LoadLinear(prefix + "gate_proj", inner, hidden_size, spec.bias));
-  TQ_ASSIGN_OR_RETURN(out->up_proj_, loader.LoadLinear(prefix + "up_proj", inner, hidden_size, spec.bias));
-  TQ_ASSIGN_OR_RETURN(out->down_proj_, loader.LoadLinear(prefix + "down_proj", hidden_size, inner, spec.bias));
+  TQ_ASSIGN_OR_RETURN(out->gate_proj_,
+                      loader.LoadLinear(prefix + "gate_proj", inner, hidden_size, spec.bias));
+  TQ_ASSIGN_OR_RETURN(out->up_proj_,
+                      loader.LoadLinear(prefix + "up_proj", inner, hidden_size, spec.bias));
+  TQ_ASSIGN_OR_RETURN(out->down_proj_,
+                      loader.LoadLinear(prefix + "down_proj", hidden_size, inner, spec.bias));
   return std::unique_ptr<Ffn>(std::move(out));
 }
 
@@ -25,9 +28,16 @@ void DenseFfn::Forward(StepContext& step, const float* x, float* y) const {
   const auto n = static_cast<size_t>(num_tokens * spec_.intermediate_size);
   float* gate = step.scratch.Alloc<float>(n);
   float* up = step.scratch.Alloc<float>(n);
+  if (step.input_observer != nullptr) {
+    step.input_observer->OnInput({gate_proj_.name, up_proj_.name}, x, num_tokens,
+                                 gate_proj_.weight->cols());
+  }
   const MatMulArgs in[] = {gate_proj_.Args(x, gate, num_tokens), up_proj_.Args(x, up, num_tokens)};
   step.backend.MatMul(in, step.scratch);
   step.backend.Glu({spec_.activation, gate, up, gate, static_cast<int64_t>(n)});
+  if (step.input_observer != nullptr) {
+    step.input_observer->OnInput({down_proj_.name}, gate, num_tokens, spec_.intermediate_size);
+  }
   const MatMulArgs out[] = {down_proj_.Args(gate, y, num_tokens)};
   step.backend.MatMul(out, step.scratch);
 }

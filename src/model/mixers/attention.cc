@@ -2,8 +2,8 @@
 
 namespace tq {
 
-void AppendAttentionTensors(const AttentionSpec& spec, const std::string& prefix, int64_t hidden_size,
-                            std::vector<TensorNeed>& out) {
+void AppendAttentionTensors(const AttentionSpec& spec, const std::string& prefix,
+                            int64_t hidden_size, std::vector<TensorNeed>& out) {
   const int64_t q = int64_t{spec.num_attention_heads} * spec.head_dim;
   const int64_t kv = int64_t{spec.num_key_value_heads} * spec.head_dim;
   AppendLinearTensors(prefix + "q_proj", q, hidden_size, spec.q_bias, out);
@@ -21,10 +21,14 @@ Result<std::unique_ptr<Mixer>> Attention::Load(const AttentionSpec& spec, const 
   std::unique_ptr<Attention> out(new Attention(spec));
   const int64_t q = int64_t{spec.num_attention_heads} * spec.head_dim;
   const int64_t kv = int64_t{spec.num_key_value_heads} * spec.head_dim;
-  TQ_ASSIGN_OR_RETURN(out->q_proj_, loader.LoadLinear(prefix + "q_proj", q, hidden_size, spec.q_bias));
-  TQ_ASSIGN_OR_RETURN(out->k_proj_, loader.LoadLinear(prefix + "k_proj", kv, hidden_size, spec.k_bias));
-  TQ_ASSIGN_OR_RETURN(out->v_proj_, loader.LoadLinear(prefix + "v_proj", kv, hidden_size, spec.v_bias));
-  TQ_ASSIGN_OR_RETURN(out->o_proj_, loader.LoadLinear(prefix + "o_proj", hidden_size, q, spec.o_bias));
+  TQ_ASSIGN_OR_RETURN(out->q_proj_,
+                      loader.LoadLinear(prefix + "q_proj", q, hidden_size, spec.q_bias));
+  TQ_ASSIGN_OR_RETURN(out->k_proj_,
+                      loader.LoadLinear(prefix + "k_proj", kv, hidden_size, spec.k_bias));
+  TQ_ASSIGN_OR_RETURN(out->v_proj_,
+                      loader.LoadLinear(prefix + "v_proj", kv, hidden_size, spec.v_bias));
+  TQ_ASSIGN_OR_RETURN(out->o_proj_,
+                      loader.LoadLinear(prefix + "o_proj", hidden_size, q, spec.o_bias));
   if (spec.qk_norm) {
     TQ_ASSIGN_OR_RETURN(out->q_norm_, loader.Vector(prefix + "q_norm.weight", spec.head_dim));
     TQ_ASSIGN_OR_RETURN(out->k_norm_, loader.Vector(prefix + "k_norm.weight", spec.head_dim));
@@ -36,7 +40,8 @@ KvLayout Attention::CacheNeeds(KvType type) const {
   return {type, spec_.num_key_value_heads, spec_.head_dim};
 }
 
-void Attention::NormHeads(StepContext& step, const std::vector<float>& w, float* x, int num_heads) const {
+void Attention::NormHeads(StepContext& step, const std::vector<float>& w, float* x,
+                          int num_heads) const {
   step.backend.RmsNorm({.x = x,
                         .w = w.data(),
                         .plus_one = spec_.qk_norm->plus_one,
@@ -65,6 +70,10 @@ void Attention::Forward(StepContext& step, const float* x, float* y, LayerCache&
   float* q = step.scratch.Alloc<float>(static_cast<size_t>(num_tokens * heads * spec_.head_dim));
   float* k = step.scratch.Alloc<float>(static_cast<size_t>(num_tokens * kv_heads * spec_.head_dim));
   float* v = step.scratch.Alloc<float>(static_cast<size_t>(num_tokens * kv_heads * spec_.head_dim));
+  if (step.input_observer != nullptr) {
+    step.input_observer->OnInput({q_proj_.name, k_proj_.name, v_proj_.name}, x, num_tokens,
+                                 q_proj_.weight->cols());
+  }
   const MatMulArgs qkv[] = {q_proj_.Args(x, q, num_tokens), k_proj_.Args(x, k, num_tokens),
                             v_proj_.Args(x, v, num_tokens)};
   step.backend.MatMul(qkv, step.scratch);
@@ -76,7 +85,8 @@ void Attention::Forward(StepContext& step, const float* x, float* y, LayerCache&
   RotateHeads(step, k, kv_heads);
   step.backend.KvAppend({&step.plan, cache.layout, cache.pages.data(), k, v});
 
-  float* mixed = step.scratch.Alloc<float>(static_cast<size_t>(num_tokens * heads * spec_.head_dim));
+  float* mixed =
+      step.scratch.Alloc<float>(static_cast<size_t>(num_tokens * heads * spec_.head_dim));
   step.backend.Attention({.plan = &step.plan,
                           .layout = cache.layout,
                           .pages = cache.pages.data(),
@@ -86,6 +96,9 @@ void Attention::Forward(StepContext& step, const float* x, float* y, LayerCache&
                           .scale = spec_.scale,
                           .window = spec_.sliding_window},
                          step.scratch);
+  if (step.input_observer != nullptr) {
+    step.input_observer->OnInput({o_proj_.name}, mixed, num_tokens, o_proj_.weight->cols());
+  }
   const MatMulArgs out[] = {o_proj_.Args(mixed, y, num_tokens)};
   step.backend.MatMul(out, step.scratch);
 }

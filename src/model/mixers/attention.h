@@ -5,8 +5,8 @@
 
 namespace tq {
 
-void AppendAttentionTensors(const AttentionSpec& spec, const std::string& prefix, int64_t hidden_size,
-                            std::vector<TensorNeed>& out);
+void AppendAttentionTensors(const AttentionSpec& spec, const std::string& prefix,
+                            int64_t hidden_size, std::vector<TensorNeed>& out);
 
 class Attention : public Mixer {
  public:

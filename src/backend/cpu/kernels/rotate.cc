@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "backend/cpu/kernels/highway_targets.h"
+#include "backend/ops.h"
 #include "codec/hadamard.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -247,8 +248,9 @@ void QuantizeRow(const float* x, int64_t n, int64_t block, int8_t* q, float* sx)
   for (int64_t begin = 0; begin < n; begin += block) {
     const int64_t end = n - begin < block ? n : begin + block;
     const float max = MaxAbs(x + begin, end - begin);
-    *sx++ = max / 127.0f;
-    const Vec factor = hn::Set(d, max == 0.0f ? 0.0f : 127.0f / max);
+    const bool empty = max < kMinActivation;
+    *sx++ = empty ? 0.0f : max / 127.0f;
+    const Vec factor = hn::Set(d, empty ? 0.0f : 127.0f / max);
     int64_t i = begin;
     for (; i + kLanes <= end; i += kLanes) {
       hn::StoreU(hn::DemoteTo(d8, hn::NearestInt(hn::Mul(hn::LoadU(d, x + i), factor))), d8, q + i);
