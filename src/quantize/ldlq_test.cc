@@ -138,11 +138,9 @@ TEST(Ldlq, OutputErrorIsAFractionOfPlainRounding) {
   for (const int entries : {4, 8, 16}) {
     SCOPED_TRACE(entries);
     const Problem problem(entries);
-    const double rms = problem.OutputError(problem.Plain(false));
     const double search = problem.OutputError(problem.Plain(true));
     const double feedback = problem.OutputError(problem.WithFeedback(2, 32, {.descent_passes = 0}));
     const double refined = problem.OutputError(problem.WithFeedback(2, 32, {}));
-    EXPECT_LT(search, rms * 1.1);
     // Without feedback the error is mean(diag H) per column, with it mean(diag D) of H = M D M^T: a
     // factor of ten and more for this spectrum.
     EXPECT_LT(feedback, 0.25 * search);
