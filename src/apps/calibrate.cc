@@ -5,7 +5,6 @@
 #include <memory>
 
 #include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 
 #include "apps/command.h"
@@ -49,8 +48,8 @@ Status RunCalibrate(const CalibrateFlags& flags, Interrupts& interrupts) {
   options.kv_type = session->kv_type();
   options.cancel = &cancel;
   options.progress = [&bar](int64_t done, int64_t total) { bar.Update(done, total); };
-  const Result<CalibrateReport> result =
-      Calibrate(session->source(), session->model(), session->backend(), texts, flags.output, options);
+  const Result<CalibrateReport> result = Calibrate(
+      session->source(), session->model(), session->backend(), texts, flags.output, options);
   bar.Erase();
   if (!result.ok()) return result.status();
   const CalibrateReport& report = result.value();
@@ -65,9 +64,10 @@ Status RunCalibrate(const CalibrateFlags& flags, Interrupts& interrupts) {
                       {"seconds", report.seconds}});
   }
   if (flags.common.quiet) return Status::Ok();
-  return WriteOut(fmt::format("{} tokens in {} samples, {} inputs, {} written to {} in {:.1f} s\n", report.tokens,
-                              report.samples, report.inputs, HumanBytes(static_cast<double>(report.file_bytes)),
-                              flags.output, report.seconds));
+  return WriteOut(fmt::format("{} tokens in {} samples, {} inputs, {} written to {} in {:.1f} s\n",
+                              report.tokens, report.samples, report.inputs,
+                              HumanBytes(static_cast<double>(report.file_bytes)), flags.output,
+                              report.seconds));
 }
 
 }  // namespace
@@ -77,20 +77,27 @@ RunCommand RegisterCalibrate(CLI::App& app) {
   flags->common.activations = "f32";
   AddModelFlag(app, flags->model);
   app.add_option("--text", flags->texts,
-                 "Text file like what the model will read (chat markers count as such); several give equal shares")
+                 "Text file like what the model will read (chat markers count as such); several "
+                 "give equal shares")
       ->required();
-  app.add_option("--out,--output", flags->output, "File for `turboquant convert --calibration`")->required();
+  app.add_option("--out,--output", flags->output, "File for `turboquant convert --calibration`")
+      ->required();
   app.add_option("--num-samples,-n", flags->num_samples, "Samples at most")
       ->check(InRange(1, 1 << 30))
       ->capture_default_str();
-  app.add_option("--seq-len", flags->seq_len, "Tokens per sample")->check(InRange(1, 1 << 30))->capture_default_str();
+  app.add_option("--seq-len", flags->seq_len, "Tokens per sample")
+      ->check(InRange(1, 1 << 30))
+      ->capture_default_str();
   app.add_option("--hessian-gb", flags->hessian_gb,
-                 "Memory for what is gathered, in GB; when it is too small the texts are read several times")
+                 "Memory for what is gathered, in GB; when it is too small the texts are read "
+                 "several times")
       ->check(InRange(1e-6, 1e6))
       ->capture_default_str();
   AddCommonFlags(app, flags->common, Compute::kModel);
-  SetExamples(app, {"turboquant calibrate --model Qwen3-8B --text chats.txt --text code.txt --out Qwen3-8B.calibration",
-                    "turboquant convert --hf-path Qwen3-8B --mlx-path Qwen3-8B-3bit --calibration Qwen3-8B.calibration"});
+  SetExamples(app, {"turboquant calibrate --model Qwen3-8B --text chats.txt --text code.txt --out "
+                    "Qwen3-8B.calibration",
+                    "turboquant convert --hf-path Qwen3-8B --mlx-path Qwen3-8B-3bit --calibration "
+                    "Qwen3-8B.calibration"});
   return [flags](Interrupts& interrupts) { return RunCalibrate(*flags, interrupts); };
 }
 

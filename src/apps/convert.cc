@@ -1,5 +1,4 @@
 // turboquant convert: a checkpoint -> a TurboQuant checkpoint.
-#include "base/json.h"
 #include "quantize/convert.h"
 
 #include <atomic>
@@ -12,6 +11,7 @@
 #include "apps/flags.h"
 #include "apps/output.h"
 #include "apps/terminal.h"
+#include "base/json.h"
 
 namespace tq {
 namespace {

@@ -15,8 +15,8 @@ constexpr float kFirstFactor = 0.8f;
 constexpr float kFactorStep = 0.0125f;
 constexpr size_t kLanes = 16;
 
-// The codebook is symmetric, so |x| and its upper half are enough: |value| = first + the steps whose
-// boundary |x| has reached.
+// The codebook is symmetric, so |x| and its upper half are enough: |value| = first + the steps
+// whose boundary |x| has reached.
 template <int kSteps>
 struct HalfCodebook {
   float first = 0;

@@ -1,10 +1,10 @@
 #include "codec/scale_search.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <random>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "codec/turbo_quant.h"
 #include "codec/turbo_quant_encode.h"

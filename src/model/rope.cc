@@ -102,11 +102,12 @@ RopeSpec RopeFromDict(ConfigReader& reader, const Json& json, double theta, int 
   scaling.original = dict.Number("original_max_position_embeddings",
                                  static_cast<double>(defaults.max_position_embeddings));
   const double partial = dict.Number("partial_rotary_factor", 1.0);
-  const int rotary_dim = static_cast<int>(head_dim * partial) / 2 * 2;
-  if (!(theta > 1.0) || !(scaling.factor >= 1.0) || rotary_dim < 2 || rotary_dim > head_dim) {
-    reader.Fail(Corrupt(
-        dict.where() + ": expected rope_theta > 1, factor >= 1 and 0 < rotary width <= head_dim (" +
-        std::to_string(head_dim) + ")"));
+  const bool in_range = partial > 0.0 && partial <= 1.0;  // before the cast: it must fit an int
+  const int rotary_dim = in_range ? static_cast<int>(head_dim * partial) / 2 * 2 : 0;
+  if (!(theta > 1.0) || !(scaling.factor >= 1.0) || rotary_dim < 2) {
+    reader.Fail(
+        Corrupt(dict.where() +
+                ": expected rope_theta > 1, factor >= 1 and 0 < partial_rotary_factor <= 1"));
     return spec;
   }
   std::vector<double> inv(static_cast<size_t>(rotary_dim / 2));

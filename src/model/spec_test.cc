@@ -1,4 +1,3 @@
-#include "base/json.h"
 #include "model/spec.h"
 
 #include <cmath>
@@ -6,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "model/rope.h"
 
 namespace tq {
@@ -84,6 +84,7 @@ TEST(ParseModelSpec, SaysWhatIsWrong) {
        {{"rope_type", "linear"}, {"factor", 2.0}, {"mystery", 1}},
        "key \"mystery\" is not understood"},
       {"rope_scaling", {{"rope_type", "linear"}, {"factor", 0.0}}, "factor >= 1"},
+      {"rope_parameters", {{"partial_rotary_factor", 1e300}}, "0 < partial_rotary_factor <= 1"},
       {"quantization_config", {{"quant_method", "gptq"}}, "found gptq"},
       {"quantization", {{"bits", 4}, {"group_size", 64}}, "found affine"},
       {"layer_types", {"full_attention"}, "layer_types: expected 2 entries, found 1"},

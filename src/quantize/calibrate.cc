@@ -25,7 +25,8 @@ using Input = HessianWriter::Input;
 // Notes which inputs there are. Rows that no group fits are never quantized.
 class InputLister : public InputObserver {
  public:
-  void OnInput(std::initializer_list<std::string_view> names, const float*, int64_t, int64_t cols) override {
+  void OnInput(std::initializer_list<std::string_view> names, const float*, int64_t,
+               int64_t cols) override {
     if (cols % kPanel != 0) return;
     Input input;
     for (const std::string_view name : names) input.matrices.emplace_back(name);
@@ -64,8 +65,8 @@ class Accumulator : public InputObserver {
       const float* a = panels_.data() + i * num_tokens * kPanel;
       for (int64_t j = 0; j <= i; ++j) {
         const float* b = panels_.data() + j * num_tokens * kPanel;
-        AddTransposedProduct(a, kPanel, b, kPanel, sums + i * kPanel * cols + j * kPanel, cols, kPanel, kPanel,
-                             num_tokens);
+        AddTransposedProduct(a, kPanel, b, kPanel, sums + i * kPanel * cols + j * kPanel, cols,
+                             kPanel, kPanel, num_tokens);
       }
     });
   }
@@ -90,14 +91,16 @@ class Accumulator : public InputObserver {
 // One sequence at a time through the model.
 class Runner {
  public:
-  static Result<std::unique_ptr<Runner>> Create(const Model& model, Backend& backend, const CalibrateOptions& options) {
+  static Result<std::unique_ptr<Runner>> Create(const Model& model, Backend& backend,
+                                                const CalibrateOptions& options) {
     const int64_t context = model.spec().max_position_embeddings;
     if (options.seq_len < 1 || options.seq_len > context) {
-      return InvalidArgument(fmt::format("samples: expected 1..{} tokens (the model's context), found {}", context,
-                                         options.seq_len));
+      return InvalidArgument(
+          fmt::format("samples: expected 1..{} tokens (the model's context), found {}", context,
+                      options.seq_len));
     }
-    TQ_ASSIGN_OR_RETURN(KvCache cache,
-                        KvCache::Create(model.CacheLayouts(options.kv_type), KvCache::PagesFor(options.seq_len)));
+    TQ_ASSIGN_OR_RETURN(KvCache cache, KvCache::Create(model.CacheLayouts(options.kv_type),
+                                                       KvCache::PagesFor(options.seq_len)));
     return std::unique_ptr<Runner>(new Runner(model, backend, std::move(cache)));
   }
 
@@ -105,7 +108,8 @@ class Runner {
   void Run(std::span<const int32_t> ids, bool with_head, InputObserver& observer) {
     const auto total = static_cast<int64_t>(ids.size());
     const int64_t vocab = model_.spec().vocab_size;
-    const int64_t head_tokens = std::max<int64_t>(1, kLogitsBytes / (vocab * static_cast<int64_t>(sizeof(float))));
+    const int64_t head_tokens =
+        std::max<int64_t>(1, kLogitsBytes / (vocab * static_cast<int64_t>(sizeof(float))));
     const int64_t step_tokens = with_head ? std::min(total, head_tokens) : total;
     for (int64_t begin = 0; begin < total; begin += step_tokens) {
       StepPlan plan;
@@ -115,7 +119,8 @@ class Runner {
         plan.positions.push_back(static_cast<int32_t>(begin + i));
         if (with_head) plan.logits_tokens.push_back(static_cast<int32_t>(i));
       }
-      plan.sequences.push_back({.first_token = 0, .num_tokens = n, .start_position = begin, .pages = pages_});
+      plan.sequences.push_back(
+          {.first_token = 0, .num_tokens = n, .start_position = begin, .pages = pages_});
       logits_.resize(plan.logits_tokens.size() * static_cast<size_t>(vocab));
       scratch_.Reset();
       StepContext step{backend_, scratch_, plan, nullptr, {}, &observer};
@@ -141,7 +146,8 @@ Status CheckIds(const std::vector<std::vector<int32_t>>& texts, int64_t vocab_si
   for (const std::vector<int32_t>& text : texts) {
     for (const int32_t id : text) {
       if (id >= 0 && id < vocab_size) continue;
-      return InvalidArgument(fmt::format("expected token ids in [0, {}), found {}", vocab_size, id));
+      return InvalidArgument(
+          fmt::format("expected token ids in [0, {}), found {}", vocab_size, id));
     }
   }
   return Status::Ok();
@@ -150,7 +156,8 @@ Status CheckIds(const std::vector<std::vector<int32_t>>& texts, int64_t vocab_si
 using Samples = std::vector<std::span<const int32_t>>;
 
 // The texts take turns until there are enough samples or no text has another one.
-Samples TakeSamples(const std::vector<std::vector<int32_t>>& texts, const CalibrateOptions& options) {
+Samples TakeSamples(const std::vector<std::vector<int32_t>>& texts,
+                    const CalibrateOptions& options) {
   std::vector<int64_t> counts(texts.size());
   int64_t total = 0;
   for (bool more = true; more;) {
@@ -167,24 +174,27 @@ Samples TakeSamples(const std::vector<std::vector<int32_t>>& texts, const Calibr
     const int64_t room = static_cast<int64_t>(texts[i].size()) - options.seq_len;
     for (int64_t k = 0; k < counts[i]; ++k) {
       const int64_t at = counts[i] == 1 ? 0 : room * k / (counts[i] - 1);
-      samples.push_back(std::span(texts[i]).subspan(static_cast<size_t>(at), static_cast<size_t>(options.seq_len)));
+      samples.push_back(std::span(texts[i]).subspan(static_cast<size_t>(at),
+                                                    static_cast<size_t>(options.seq_len)));
     }
   }
   return samples;
 }
 
 // Neighbouring inputs whose sums fit into the memory together.
-Result<std::vector<std::span<const Input>>> PlanPasses(std::span<const Input> inputs, int64_t memory_bytes) {
+Result<std::vector<std::span<const Input>>> PlanPasses(std::span<const Input> inputs,
+                                                       int64_t memory_bytes) {
   std::vector<std::span<const Input>> passes;
   size_t begin = 0;
   int64_t used = 0;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const int64_t bytes = inputs[i].bytes();
     if (bytes > memory_bytes) {
-      return OutOfMemory(fmt::format("calibration of {} columns ({}): expected at most {:.3f} GB, found {:.3f} GB: "
-                                     "raise the limit",
-                                     inputs[i].cols, inputs[i].name(), static_cast<double>(memory_bytes) * 1e-9,
-                                     static_cast<double>(bytes) * 1e-9));
+      return OutOfMemory(fmt::format(
+          "calibration of {} columns ({}): expected at most {:.3f} GB, found {:.3f} GB: "
+          "raise the limit",
+          inputs[i].cols, inputs[i].name(), static_cast<double>(memory_bytes) * 1e-9,
+          static_cast<double>(bytes) * 1e-9));
     }
     if (used + bytes > memory_bytes) {
       passes.push_back(inputs.subspan(begin, i - begin));
@@ -200,21 +210,24 @@ Result<std::vector<std::span<const Input>>> PlanPasses(std::span<const Input> in
 }  // namespace
 
 Result<CalibrateReport> Calibrate(const WeightSource& source, const Model& model, Backend& backend,
-                                  const std::vector<std::vector<int32_t>>& texts, const std::string& path,
-                                  const CalibrateOptions& options) {
+                                  const std::vector<std::vector<int32_t>>& texts,
+                                  const std::string& path, const CalibrateOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  TQ_ASSIGN_OR_RETURN(const std::unique_ptr<Runner> runner, Runner::Create(model, backend, options));
+  TQ_ASSIGN_OR_RETURN(const std::unique_ptr<Runner> runner,
+                      Runner::Create(model, backend, options));
   TQ_RETURN_IF_ERROR(CheckIds(texts, model.spec().vocab_size));
   const Samples samples = TakeSamples(texts, options);
   if (samples.empty()) {
-    return InvalidArgument(fmt::format("expected a text of at least {} tokens (one sample), found none: take a longer "
-                                       "text or shorter samples",
-                                       options.seq_len));
+    return InvalidArgument(
+        fmt::format("expected a text of at least {} tokens (one sample), found none: take a longer "
+                    "text or shorter samples",
+                    options.seq_len));
   }
   InputLister lister;
   runner->Run(samples.front().first(1), true, lister);
   if (lister.inputs.empty()) {
-    return InvalidArgument(source.path() + ": no matrix can be quantized: there is nothing to calibrate");
+    return InvalidArgument(source.path() +
+                           ": no matrix can be quantized: there is nothing to calibrate");
   }
   TQ_ASSIGN_OR_RETURN(const auto passes, PlanPasses(lister.inputs, options.memory_bytes));
 
@@ -223,8 +236,9 @@ Result<CalibrateReport> Calibrate(const WeightSource& source, const Model& model
   report.tokens = report.samples * options.seq_len;
   report.inputs = static_cast<int64_t>(lister.inputs.size());
   report.passes = static_cast<int64_t>(passes.size());
-  TQ_ASSIGN_OR_RETURN(const std::unique_ptr<HessianWriter> writer,
-                      HessianWriter::Create(path, lister.inputs, report.tokens, CheckpointFingerprint(source)));
+  TQ_ASSIGN_OR_RETURN(
+      const std::unique_ptr<HessianWriter> writer,
+      HessianWriter::Create(path, lister.inputs, report.tokens, CheckpointFingerprint(source)));
   ThreadPool pool(options.num_threads);
   int64_t done = 0;
   for (const std::span<const Input> inputs : passes) {

@@ -16,10 +16,10 @@
 namespace tq {
 
 struct CalibrateOptions {
-  int64_t seq_len = 512;      // tokens per sample
-  int64_t num_samples = 32;   // at most, over all texts
+  int64_t seq_len = 512;                    // tokens per sample
+  int64_t num_samples = 32;                 // at most, over all texts
   int64_t memory_bytes = int64_t{8} << 30;  // of the sums; beyond it the texts run several times
-  int num_threads = 0;        // 0: all CPUs
+  int num_threads = 0;                      // 0: all CPUs
   KvType kv_type = KvType::kF32;
   const std::atomic<bool>* cancel = nullptr;
   std::function<void(int64_t done_tokens, int64_t total_tokens)> progress;
@@ -39,7 +39,7 @@ struct CalibrateReport {
 // vocabulary, a sample longer than the context), kOutOfMemory (one sum is beyond memory_bytes),
 // kIo, kCancelled (nothing is written).
 Result<CalibrateReport> Calibrate(const WeightSource& source, const Model& model, Backend& backend,
-                                  const std::vector<std::vector<int32_t>>& texts, const std::string& path,
-                                  const CalibrateOptions& options);
+                                  const std::vector<std::vector<int32_t>>& texts,
+                                  const std::string& path, const CalibrateOptions& options);
 
 }  // namespace tq

@@ -1,13 +1,13 @@
 #include "quantize/calibrate.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <numeric>
 #include <random>
+
+#include <gtest/gtest.h>
 
 #include "base/file.h"
 #include "quantize/convert.h"
@@ -36,7 +36,8 @@ Loaded Load(const std::string& path) {
   auto source = OpenSource(path);
   EXPECT_TRUE(source.ok()) << source.status().message();
   out.source = std::move(*source);
-  auto backend = MakeBackend("", {.num_threads = 2, .activations = ActivationMode::kF32, .isa = ""});
+  auto backend =
+      MakeBackend("", {.num_threads = 2, .activations = ActivationMode::kF32, .isa = ""});
   EXPECT_TRUE(backend.ok());
   out.backend = std::move(*backend);
   auto model = Model::Load(*out.source, *out.backend);
@@ -45,7 +46,8 @@ Loaded Load(const std::string& path) {
   return out;
 }
 
-std::vector<float> Logits(const Loaded& loaded, const std::vector<int32_t>& ids, InputObserver* observer = nullptr) {
+std::vector<float> Logits(const Loaded& loaded, const std::vector<int32_t>& ids,
+                          InputObserver* observer = nullptr) {
   const auto n = static_cast<int64_t>(ids.size());
   auto cache = KvCache::Create(loaded.model->CacheLayouts(KvType::kF32), KvCache::PagesFor(n));
   StepPlan plan;
@@ -88,7 +90,8 @@ class Recorder : public InputObserver {
   explicit Recorder(std::string name) : name_(std::move(name)) {}
   void OnInput(std::initializer_list<std::string_view> names, const float* x, int64_t num_tokens,
                int64_t cols) override {
-    if (std::find(names.begin(), names.end(), name_) != names.end()) values.assign(x, x + num_tokens * cols);
+    if (std::find(names.begin(), names.end(), name_) != names.end())
+      values.assign(x, x + num_tokens * cols);
   }
   std::vector<float> values;
 
@@ -116,7 +119,8 @@ class CalibrateTest : public testing::Test {
   std::vector<int32_t> Ids(int64_t n, uint32_t seed) const {
     return RandomIds(n, static_cast<int32_t>(llama_.model->spec().vocab_size), seed);
   }
-  std::string ConvertTo(const std::string& name, Rounding rounding, const std::string& calibration, int threads = 2) {
+  std::string ConvertTo(const std::string& name, Rounding rounding, const std::string& calibration,
+                        int threads = 2) {
     ConvertOptions options;
     options.settings.group_size = 32;
     options.rounding = rounding;
@@ -146,9 +150,9 @@ TEST_F(CalibrateTest, SumsAreThoseOfTheInputs) {
   const struct {
     const char* name;
     int64_t cols;
-  } matrices[] = {{"model.layers.0.self_attn.q_proj", 64}, {"model.layers.1.self_attn.v_proj", 64},
+  } matrices[] = {{"model.layers.0.self_attn.q_proj", 64},  {"model.layers.1.self_attn.v_proj", 64},
                   {"model.layers.2.self_attn.o_proj", 128}, {"model.layers.3.mlp.up_proj", 64},
-                  {"model.layers.3.mlp.down_proj", 128}, {"lm_head", 64}};
+                  {"model.layers.3.mlp.down_proj", 128},    {"lm_head", 64}};
   for (const auto& matrix : matrices) {
     SCOPED_TRACE(matrix.name);
     // Shared inputs are shown with all their matrices, so any of the names finds them.
@@ -200,7 +204,9 @@ TEST_F(CalibrateTest, ConversionIsCloserToTheOriginal) {
   const std::vector<int32_t> ids = Ids(4 * kTokens, 2);  // not those of the calibration
   const std::vector<float> reference = Logits(llama_, ids);
   const int64_t vocab = llama_.model->spec().vocab_size;
-  const auto kl = [&](const std::string& path) { return MeanKl(reference, Logits(Load(path), ids), vocab); };
+  const auto kl = [&](const std::string& path) {
+    return MeanKl(reference, Logits(Load(path), ids), vocab);
+  };
   const double rms = kl(ConvertTo("rms", Rounding::kRms, ""));
   const double search = kl(ConvertTo("search", Rounding::kSearch, ""));
   const std::string one = ConvertTo("one", Rounding::kRms, file_, 1);
@@ -208,7 +214,8 @@ TEST_F(CalibrateTest, ConversionIsCloserToTheOriginal) {
   EXPECT_LT(search, rms);
   EXPECT_LT(calibrated, 0.8 * search);
   const std::string three = ConvertTo("three", Rounding::kRms, file_, 3);
-  EXPECT_TRUE(*ReadTextFile(one + "/model.safetensors") == *ReadTextFile(three + "/model.safetensors"));
+  EXPECT_TRUE(*ReadTextFile(one + "/model.safetensors") ==
+              *ReadTextFile(three + "/model.safetensors"));
 }
 
 TEST_F(CalibrateTest, RefusesAFileOfAnotherModel) {
@@ -219,10 +226,14 @@ TEST_F(CalibrateTest, RefusesAFileOfAnotherModel) {
   options.calibration = file_;
   const Status status = Convert(*other.source, folder_ + "/out", options).status();
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
-  EXPECT_NE(status.message().find("found that of another checkpoint"), std::string::npos) << status.message();
+  EXPECT_NE(status.message().find("found that of another checkpoint"), std::string::npos)
+      << status.message();
   EXPECT_EQ(status.message().find('\n'), std::string::npos);
   options.calibration = TQ_TEST_DATA "/models/llama/model.safetensors";
-  EXPECT_NE(Convert(*other.source, folder_ + "/out", options).status().message().find("turboquant calibrate"),
+  EXPECT_NE(Convert(*other.source, folder_ + "/out", options)
+                .status()
+                .message()
+                .find("turboquant calibrate"),
             std::string::npos);
   EXPECT_EQ(NumFiles(), 1u);
 }
@@ -248,12 +259,14 @@ TEST_F(CalibrateTest, RefusesDamagedSums) {
 }
 
 TEST_F(CalibrateTest, BadInputsAreOneLineAndLeaveNothing) {
-  EXPECT_NE(Run({Ids(kTokens - 1, 1)}).status().message().find("at least 96 tokens"), std::string::npos);
+  EXPECT_NE(Run({Ids(kTokens - 1, 1)}).status().message().find("at least 96 tokens"),
+            std::string::npos);
   std::vector<int32_t> ids = Ids(kTokens, 1);
   ids[3] = 9999;
   EXPECT_EQ(Run({ids}).status().code(), StatusCode::kInvalidArgument);
   options_.seq_len = 100000;
-  EXPECT_NE(Run({Ids(kTokens, 1)}).status().message().find("the model's context"), std::string::npos);
+  EXPECT_NE(Run({Ids(kTokens, 1)}).status().message().find("the model's context"),
+            std::string::npos);
   options_.seq_len = kTokens;
   std::atomic<bool> cancel{true};
   options_.cancel = &cancel;

@@ -8,9 +8,8 @@
 #include <cstring>
 
 #include <fmt/format.h>
-#include <unistd.h>
-
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include "base/json.h"
 
@@ -81,18 +80,22 @@ Status HessianFile::ReadMetadata() {
     return found == tensors_.metadata.end() ? std::string() : found->second;
   };
   if (value("format") != kFormat) {
-    return Corrupt(path_ + ": expected a file of `turboquant calibrate`, found another safetensors file");
+    return Corrupt(path_ +
+                   ": expected a file of `turboquant calibrate`, found another safetensors file");
   }
   fingerprint_ = value("fingerprint");
   const std::string tokens = value("tokens");
-  const auto [end, error] = std::from_chars(tokens.data(), tokens.data() + tokens.size(), num_tokens_);
+  const auto [end, error] =
+      std::from_chars(tokens.data(), tokens.data() + tokens.size(), num_tokens_);
   if (error != std::errc() || end != tokens.data() + tokens.size() || num_tokens_ < 1) {
     return Corrupt(path_ + ": metadata \"tokens\": expected a count, found \"" + tokens + "\"");
   }
-  TQ_ASSIGN_OR_RETURN(const Json matrices, ParseJson(value("matrices"), path_ + " (metadata \"matrices\")"));
+  TQ_ASSIGN_OR_RETURN(const Json matrices,
+                      ParseJson(value("matrices"), path_ + " (metadata \"matrices\")"));
   if (!matrices.is_object()) return Corrupt(path_ + ": metadata \"matrices\": expected an object");
   for (const auto& [matrix, tensor] : matrices.items()) {
-    if (!tensor.is_string()) return Corrupt(path_ + ": metadata \"matrices\": expected a name for " + matrix);
+    if (!tensor.is_string())
+      return Corrupt(path_ + ": metadata \"matrices\": expected a name for " + matrix);
     tensor_of_[matrix] = tensor.get<std::string>();
   }
   return Status::Ok();
@@ -101,9 +104,10 @@ Status HessianFile::ReadMetadata() {
 Status HessianFile::CheckFingerprint(const WeightSource& source) const {
   const std::string expected = CheckpointFingerprint(source);
   if (expected == fingerprint_) return Status::Ok();
-  return InvalidArgument(fmt::format("{}: expected the calibration of {} (fingerprint {}), found that of another "
-                                     "checkpoint ({}): run `turboquant calibrate --model {}`",
-                                     path_, source.path(), expected, fingerprint_, source.path()));
+  return InvalidArgument(
+      fmt::format("{}: expected the calibration of {} (fingerprint {}), found that of another "
+                  "checkpoint ({}): run `turboquant calibrate --model {}`",
+                  path_, source.path(), expected, fingerprint_, source.path()));
 }
 
 Result<std::vector<float>> HessianFile::Read(const std::string& matrix_path, int64_t cols) const {
@@ -112,21 +116,26 @@ Result<std::vector<float>> HessianFile::Read(const std::string& matrix_path, int
       tensors_.tensors.begin(), tensors_.tensors.end(),
       [&](const SourceTensor& t) { return name != tensor_of_.end() && t.name == name->second; });
   if (tensor == tensors_.tensors.end()) {
-    return NotFound(path_ + ": expected the inputs of " + matrix_path + ", found nothing about it: calibrate again");
+    return NotFound(path_ + ": expected the inputs of " + matrix_path +
+                    ", found nothing about it: calibrate again");
   }
   if (tensor->dtype != DType::kF32 || tensor->shape != Shape{cols, cols}) {
-    return Corrupt(fmt::format("{}: tensor {}: expected F32 [{}, {}], found {} {}", path_, tensor->name, cols, cols,
-                               DTypeName(tensor->dtype), ShapeString(tensor->shape)));
+    return Corrupt(fmt::format("{}: tensor {}: expected F32 [{}, {}], found {} {}", path_,
+                               tensor->name, cols, cols, DTypeName(tensor->dtype),
+                               ShapeString(tensor->shape)));
   }
   std::vector<float> sums(static_cast<size_t>(cols * cols));
   std::memcpy(sums.data(), tensor->bytes.data(), tensor->bytes.size());
   file_->DropPages(tensor->bytes);
   if (IsSumOfSquares(sums, cols)) return sums;
-  return Corrupt(path_ + ": tensor " + tensor->name + ": expected a sum of x x^T, found values that are none");
+  return Corrupt(path_ + ": tensor " + tensor->name +
+                 ": expected a sum of x x^T, found values that are none");
 }
 
-Result<std::unique_ptr<HessianWriter>> HessianWriter::Create(const std::string& path, const std::vector<Input>& inputs,
-                                                             int64_t num_tokens, const std::string& fingerprint) {
+Result<std::unique_ptr<HessianWriter>> HessianWriter::Create(const std::string& path,
+                                                             const std::vector<Input>& inputs,
+                                                             int64_t num_tokens,
+                                                             const std::string& fingerprint) {
   Json matrices = Json::object();
   std::vector<SafetensorsWriter::Tensor> tensors;
   for (const Input& input : inputs) {
@@ -136,11 +145,12 @@ Result<std::unique_ptr<HessianWriter>> HessianWriter::Create(const std::string& 
   std::unique_ptr<HessianWriter> out(new HessianWriter());
   out->path_ = path;
   out->staged_path_ = fmt::format("{}.partial-{}", path, ::getpid());
-  TQ_ASSIGN_OR_RETURN(out->writer_, SafetensorsWriter::Create(out->staged_path_, std::move(tensors),
-                                                              {{"format", kFormat},
-                                                               {"fingerprint", fingerprint},
-                                                               {"tokens", std::to_string(num_tokens)},
-                                                               {"matrices", matrices.dump()}}));
+  TQ_ASSIGN_OR_RETURN(out->writer_,
+                      SafetensorsWriter::Create(out->staged_path_, std::move(tensors),
+                                                {{"format", kFormat},
+                                                 {"fingerprint", fingerprint},
+                                                 {"tokens", std::to_string(num_tokens)},
+                                                 {"matrices", matrices.dump()}}));
   return out;
 }
 

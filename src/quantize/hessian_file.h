@@ -1,6 +1,6 @@
 // The calibration file: for every input that matrices of a model share, the sum of x x^T over the
-// calibration tokens. A safetensors file with one f32 [cols, cols] tensor per input, named after its
-// first matrix ("model.layers.0.self_attn.q_proj"), so that any tool can read it.
+// calibration tokens. A safetensors file with one f32 [cols, cols] tensor per input, named after
+// its first matrix ("model.layers.0.self_attn.q_proj"), so that any tool can read it.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,8 @@
 
 namespace tq {
 
-// 16 hex digits that tell checkpoints apart: names, shapes and a sample of the bytes of all tensors.
+// 16 hex digits that tell checkpoints apart: names, shapes and a sample of the bytes of all
+// tensors.
 std::string CheckpointFingerprint(const WeightSource& source);
 
 class HessianFile {
@@ -60,8 +61,10 @@ class HessianWriter {
 
   // The file appears at `path` whole, by Finish, or not at all; an older one is replaced.
   // Errors: kIo.
-  static Result<std::unique_ptr<HessianWriter>> Create(const std::string& path, const std::vector<Input>& inputs,
-                                                       int64_t num_tokens, const std::string& fingerprint);
+  static Result<std::unique_ptr<HessianWriter>> Create(const std::string& path,
+                                                       const std::vector<Input>& inputs,
+                                                       int64_t num_tokens,
+                                                       const std::string& fingerprint);
   // In the order of `inputs`. sums [cols, cols].
   Status Append(const Input& input, std::span<const float> sums);
   Status Finish();

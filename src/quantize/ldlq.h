@@ -1,8 +1,8 @@
 // Ldlq: TurboQuant rows rounded so that the layer's *output* changes least, not the weights. With H
 // the sum of x x^T over calibration inputs in the rotated basis, columns are rounded from last to
-// first and each error is fed forward to the columns still to come, with the factors of H = M D M^T.
-// Then scales and codes are refined under H. The file format and its readers are those of plain
-// rounding. Method: docs/quality.md.
+// first and each error is fed forward to the columns still to come, with the factors of H = M D
+// M^T. Then scales and codes are refined under H. The file format and its readers are those of
+// plain rounding. Method: docs/quality.md.
 #pragma once
 
 #include <cstdint>
@@ -67,7 +67,7 @@ struct LdlqScratch {
   std::vector<float> gradient;  // hessian * errors
   std::vector<float> work;
   std::vector<uint8_t> codes;
-  std::vector<float> scales;    // [groups][kTileRows]
+  std::vector<float> scales;  // [groups][kTileRows]
   std::vector<float> row;
   std::vector<uint8_t> row_codes;
 };

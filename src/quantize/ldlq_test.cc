@@ -1,9 +1,9 @@
 #include "quantize/ldlq.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <random>
+
+#include <gtest/gtest.h>
 
 #include "codec/hadamard.h"
 #include "quantize/cholesky.h"
@@ -21,18 +21,21 @@ std::vector<float> Gaussian(int64_t n, uint32_t seed) {
   return out;
 }
 
-// Sum of x x^T of inputs like those of a model: a spectrum that falls off, and one strong direction.
+// Sum of x x^T of inputs like those of a model: a spectrum that falls off, and one strong
+// direction.
 std::vector<float> CorrelatedHessian(int64_t n, uint32_t seed) {
   const std::vector<float> basis = Gaussian(n * n, seed);
   std::vector<float> h(static_cast<size_t>(n * n));
   std::vector<float> scaled = basis;
   for (int64_t k = 0; k < n; ++k) {
     const double strength = k == 0 ? 30 : 1.0 / std::sqrt(1.0 + static_cast<double>(k));
-    for (int64_t i = 0; i < n; ++i) scaled[static_cast<size_t>(k * n + i)] *= static_cast<float>(strength);
+    for (int64_t i = 0; i < n; ++i)
+      scaled[static_cast<size_t>(k * n + i)] *= static_cast<float>(strength);
   }
   AddTransposedProduct(scaled.data(), n, scaled.data(), n, h.data(), n, n, n, n);
   for (int64_t i = 0; i < n; ++i) {
-    for (int64_t j = 0; j < i; ++j) h[static_cast<size_t>(j * n + i)] = h[static_cast<size_t>(i * n + j)];
+    for (int64_t j = 0; j < i; ++j)
+      h[static_cast<size_t>(j * n + i)] = h[static_cast<size_t>(i * n + j)];
   }
   return h;
 }
@@ -58,7 +61,8 @@ struct Problem {
   }
 
   Encoded Empty() const {
-    return {std::vector<uint32_t>(static_cast<size_t>(rows * TurboQuantWords(spec.codebook_entries, cols))),
+    return {std::vector<uint32_t>(
+                static_cast<size_t>(rows * TurboQuantWords(spec.codebook_entries, cols))),
             std::vector<uint16_t>(static_cast<size_t>(rows * cols / spec.group))};
   }
 
@@ -68,9 +72,10 @@ struct Problem {
     plain.search_scale = search;
     TurboQuantScratch scratch;
     for (int64_t r = 0; r < rows; ++r) {
-      EXPECT_TRUE(EncodeTurboQuantRow(plain, std::span(weights).subspan(static_cast<size_t>(r * cols), signs.size()),
-                                      signs, out.words.data() + r * TurboQuantWords(spec.codebook_entries, cols),
-                                      out.scales.data() + r * cols / spec.group, scratch));
+      EXPECT_TRUE(EncodeTurboQuantRow(
+          plain, std::span(weights).subspan(static_cast<size_t>(r * cols), signs.size()), signs,
+          out.words.data() + r * TurboQuantWords(spec.codebook_entries, cols),
+          out.scales.data() + r * cols / spec.group, scratch));
     }
     return out;
   }
@@ -82,9 +87,10 @@ struct Problem {
     const Ldlq ldlq(spec, signs, hessian, options, pool);
     LdlqScratch scratch;
     for (int64_t r = 0; r < rows; r += tile_rows) {
-      EXPECT_TRUE(ldlq.EncodeTile(weights.data() + r * cols, std::min(tile_rows, rows - r),
-                                  out.words.data() + r * TurboQuantWords(spec.codebook_entries, cols),
-                                  out.scales.data() + r * cols / spec.group, scratch));
+      EXPECT_TRUE(
+          ldlq.EncodeTile(weights.data() + r * cols, std::min(tile_rows, rows - r),
+                          out.words.data() + r * TurboQuantWords(spec.codebook_entries, cols),
+                          out.scales.data() + r * cols / spec.group, scratch));
     }
     return out;
   }
@@ -101,7 +107,8 @@ struct Problem {
       Unpack(encoded.words.data() + r * words, codes);
       for (size_t i = 0; i < row.size(); ++i) {
         row[i] = codebook[codes[i]] *
-                 F16ToF32(encoded.scales[static_cast<size_t>(r * cols / spec.group) + i / static_cast<size_t>(spec.group)]);
+                 F16ToF32(encoded.scales[static_cast<size_t>(r * cols / spec.group) +
+                                         i / static_cast<size_t>(spec.group)]);
       }
       HadamardInverse(row);
       std::vector<float> w(weights.begin() + r * cols, weights.begin() + (r + 1) * cols);
@@ -146,7 +153,8 @@ struct Problem {
     double sum = 0;
     for (int64_t i = 0; i < cols; ++i) {
       for (int64_t j = 0; j < cols; ++j) {
-        sum += double{x[static_cast<size_t>(i)]} * hessian[static_cast<size_t>(i * cols + j)] * x[static_cast<size_t>(j)];
+        sum += double{x[static_cast<size_t>(i)]} * hessian[static_cast<size_t>(i * cols + j)] *
+               x[static_cast<size_t>(j)];
       }
     }
     return sum;
@@ -183,7 +191,8 @@ TEST(Ldlq, ThreadsAndCompanyDoNotMatter) {
 
 TEST(Ldlq, UncorrelatedInputsGiveTheSearchedRounding) {
   Problem problem(8);
-  std::fill(problem.hessian.begin(), problem.hessian.end(), 0.0f);  // never used: counts as the identity
+  std::fill(problem.hessian.begin(), problem.hessian.end(),
+            0.0f);  // never used: counts as the identity
   const Encoded plain = problem.Plain(true);
   const Encoded found = problem.WithFeedback(2, 32, {.descent_passes = 0});
   EXPECT_EQ(found.words, plain.words);
@@ -196,9 +205,11 @@ TEST(Ldlq, RefusesWhatIsNotFinite) {
   LdlqScratch scratch;
   Encoded out = problem.Empty();
   problem.weights[5] = NAN;
-  EXPECT_FALSE(ldlq.EncodeTile(problem.weights.data(), 1, out.words.data(), out.scales.data(), scratch));
+  EXPECT_FALSE(
+      ldlq.EncodeTile(problem.weights.data(), 1, out.words.data(), out.scales.data(), scratch));
   problem.weights[5] = 3e7f;  // an RMS beyond f16
-  EXPECT_FALSE(ldlq.EncodeTile(problem.weights.data(), 1, out.words.data(), out.scales.data(), scratch));
+  EXPECT_FALSE(
+      ldlq.EncodeTile(problem.weights.data(), 1, out.words.data(), out.scales.data(), scratch));
 }
 
 TEST(Ldlq, DegenerateSumsWork) {
@@ -206,7 +217,8 @@ TEST(Ldlq, DegenerateSumsWork) {
   for (int64_t i = 0; i < problem.cols; ++i) {  // one token, and it was seen often: rank 1
     for (int64_t j = 0; j < problem.cols; ++j) {
       const auto at = static_cast<size_t>(i * problem.cols + j);
-      problem.hessian[at] = problem.weights[static_cast<size_t>(i)] * problem.weights[static_cast<size_t>(j)] * 1e6f;
+      problem.hessian[at] =
+          problem.weights[static_cast<size_t>(i)] * problem.weights[static_cast<size_t>(j)] * 1e6f;
     }
   }
   EXPECT_LT(problem.OutputError(problem.WithFeedback(2, 32, {})), 1e-3);
@@ -236,6 +248,36 @@ TEST(RotateHessian, IsTheSumOfRotatedInputs) {
   for (size_t i = 0; i < h.size(); ++i) EXPECT_NEAR(h[i], expected[i], 2e-5);
 }
 
+template <typename T>
+void CheckProduct() {
+  const int64_t m = 32;
+  const int64_t n = 48;
+  const int64_t depth = 300;
+  const std::vector<float> random = Gaussian(depth * (m + n) + m * n, 6);
+  const std::vector<T> a(random.begin(), random.begin() + depth * m);
+  const std::vector<T> b(random.begin() + depth * m, random.begin() + depth * (m + n));
+  std::vector<T> c(random.end() - m * n, random.end());
+  std::vector<T> expected = c;
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      for (int64_t begin = 0; begin < depth; begin += 256) {
+        T sum = 0;
+        for (int64_t k = begin; k < std::min(begin + 256, depth); ++k) {
+          sum += a[static_cast<size_t>(k * m + i)] * b[static_cast<size_t>(k * n + j)];
+        }
+        expected[static_cast<size_t>(i * n + j)] += sum;
+      }
+    }
+  }
+  AddTransposedProduct(a.data(), m, b.data(), n, c.data(), n, m, n, depth);
+  EXPECT_EQ(c, expected);
+}
+
+TEST(MatrixProduct, KeepsTheStatedOrder) {
+  CheckProduct<float>();
+  CheckProduct<double>();
+}
+
 TEST(Cholesky, FactorsAndRefuses) {
   const int64_t n = 208;  // three blocks of 64 and one of 16
   std::vector<double> a(static_cast<size_t>(n * n));
@@ -253,7 +295,8 @@ TEST(Cholesky, FactorsAndRefuses) {
     for (int64_t j = 0; j <= i; ++j) {
       EXPECT_EQ(one[static_cast<size_t>(i * n + j)], lower[static_cast<size_t>(i * n + j)]);
       double sum = 0;
-      for (int64_t k = 0; k <= j; ++k) sum += lower[static_cast<size_t>(i * n + k)] * lower[static_cast<size_t>(j * n + k)];
+      for (int64_t k = 0; k <= j; ++k)
+        sum += lower[static_cast<size_t>(i * n + k)] * lower[static_cast<size_t>(j * n + k)];
       worst = std::max(worst, std::fabs(sum - a[static_cast<size_t>(i * n + j)]));
     }
   }

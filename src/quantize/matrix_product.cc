@@ -55,8 +55,8 @@ template <typename T, int kBytes>
 }
 
 template <typename T>
-using ProductFunction = void (*)(const T*, int64_t, const T*, int64_t, T*, int64_t, int64_t, int64_t,
-                                 int64_t);
+using ProductFunction = void (*)(const T*, int64_t, const T*, int64_t, T*, int64_t, int64_t,
+                                 int64_t, int64_t);
 
 template <typename T>
 void ProductBase(const T* a, int64_t lda, const T* b, int64_t ldb, T* c, int64_t ldc, int64_t m,
@@ -72,8 +72,9 @@ template <typename T>
 }
 
 template <typename T>
-[[gnu::target("avx512f")]] void ProductAvx512(const T* a, int64_t lda, const T* b, int64_t ldb, T* c,
-                                              int64_t ldc, int64_t m, int64_t n, int64_t depth) {
+[[gnu::target("avx512f")]] void ProductAvx512(const T* a, int64_t lda, const T* b, int64_t ldb,
+                                              T* c, int64_t ldc, int64_t m, int64_t n,
+                                              int64_t depth) {
   Product<T, 64>(a, lda, b, ldb, c, ldc, m, n, depth);
 }
 

@@ -12,7 +12,8 @@ constexpr double kRidge = 1e-6;
 
 void AddProducts(const float* a, const float* b, int64_t columns, int64_t lanes, float* sums) {
   for (int64_t i = 0; i < columns; ++i) {
-    for (int64_t lane = 0; lane < lanes; ++lane) sums[lane] += a[i * lanes + lane] * b[i * lanes + lane];
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      sums[lane] += a[i * lanes + lane] * b[i * lanes + lane];
   }
 }
 
@@ -26,15 +27,19 @@ ScaleSystem::ScaleSystem(int64_t groups, int64_t lanes)
 
 void ScaleSystem::AddCoefficient(int64_t g, int64_t h, const float* units, const float* products,
                                  int64_t columns) {
-  AddProducts(units, products, columns, lanes_, &coefficients_[static_cast<size_t>((g * groups_ + h) * lanes_)]);
+  AddProducts(units, products, columns, lanes_,
+              &coefficients_[static_cast<size_t>((g * groups_ + h) * lanes_)]);
 }
 
 void ScaleSystem::AddTarget(int64_t g, const float* units, const float* gradient, int64_t columns) {
   AddProducts(units, gradient, columns, lanes_, &targets_[static_cast<size_t>(g * lanes_)]);
 }
 
-bool ScaleSystem::SolveLane(int64_t lane, std::vector<double>& lower, std::vector<double>& x) const {
-  const auto at = [&](int64_t g, int64_t h) -> double& { return lower[static_cast<size_t>(g * groups_ + h)]; };
+bool ScaleSystem::SolveLane(int64_t lane, std::vector<double>& lower,
+                            std::vector<double>& x) const {
+  const auto at = [&](int64_t g, int64_t h) -> double& {
+    return lower[static_cast<size_t>(g * groups_ + h)];
+  };
   for (int64_t g = 0; g < groups_; ++g) {
     for (int64_t h = 0; h <= g; ++h) {
       double sum = coefficients_[static_cast<size_t>((g * groups_ + h) * lanes_ + lane)];

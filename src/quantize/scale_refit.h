@@ -1,5 +1,5 @@
-// The scales of a row as a least squares problem: with the codes fixed, the squared error under H is
-// quadratic in the scales. One small system per lane (row of a tile).
+// The scales of a row as a least squares problem: with the codes fixed, the squared error under H
+// is quadratic in the scales. One small system per lane (row of a tile).
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,10 @@ class ScaleSystem {
  public:
   ScaleSystem(int64_t groups, int64_t lanes);
 
-  // Arrays are [columns of a group][lanes]. Coefficient (g, h), g >= h: units of g times the product
-  // of H with the units of h.
-  void AddCoefficient(int64_t g, int64_t h, const float* units, const float* products, int64_t columns);
+  // Arrays are [columns of a group][lanes]. Coefficient (g, h), g >= h: units of g times the
+  // product of H with the units of h.
+  void AddCoefficient(int64_t g, int64_t h, const float* units, const float* products,
+                      int64_t columns);
   // Right side of group g: its units times the product of H with the errors.
   void AddTarget(int64_t g, const float* units, const float* gradient, int64_t columns);
 
