@@ -145,13 +145,9 @@ class ReplaceNormalizer : public Normalizer {
 };
 
 Result<NormalizerPtr> MakeReplace(const Json& json, const std::string& where) {
-  ConfigReader reader(json, where);
-  const Json* pattern_json = reader.Raw("pattern");
-  std::string content = reader.String("content", "");
-  TQ_RETURN_IF_ERROR(reader.status());
-  if (pattern_json == nullptr) return Corrupt(where + ": pattern is missing");
-  TQ_ASSIGN_OR_RETURN(Pattern pattern, Pattern::FromJson(*pattern_json, where + ".pattern"));
-  return NormalizerPtr(std::make_unique<ReplaceNormalizer>(std::move(pattern), std::move(content)));
+  TQ_ASSIGN_OR_RETURN(Replacement replacement, Replacement::FromJson(json, where));
+  return NormalizerPtr(std::make_unique<ReplaceNormalizer>(std::move(replacement.pattern),
+                                                           std::move(replacement.content)));
 }
 
 class SequenceNormalizer : public Normalizer {

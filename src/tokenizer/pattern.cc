@@ -166,4 +166,14 @@ void ApplySplitBehavior(SplitBehavior behavior, bool invert, std::vector<Chunk>*
   }
 }
 
+Result<Replacement> Replacement::FromJson(const Json& json, const std::string& where) {
+  ConfigReader reader(json, where);
+  const Json* pattern_json = reader.Raw("pattern");
+  std::string content = reader.String("content", "");
+  TQ_RETURN_IF_ERROR(reader.status());
+  if (pattern_json == nullptr) return Corrupt(where + ": pattern is missing");
+  TQ_ASSIGN_OR_RETURN(Pattern pattern, Pattern::FromJson(*pattern_json, where + ".pattern"));
+  return Replacement{std::move(pattern), std::move(content)};
+}
+
 }  // namespace tq::tok

@@ -48,4 +48,12 @@ Result<SplitBehavior> ParseSplitBehavior(std::string_view name, const std::strin
 // In: chunks that cover a text. Out: the pieces that stay, in order (is_match has no meaning then).
 void ApplySplitBehavior(SplitBehavior behavior, bool invert, std::vector<Chunk>* chunks);
 
+// What a Replace normalizer and a Replace decoder say: {"pattern": ..., "content": ...}.
+struct Replacement {
+  Pattern pattern;
+  std::string content;
+  // Errors: kCorrupt (no pattern, wrong types), and those of Pattern::FromJson.
+  static Result<Replacement> FromJson(const Json& json, const std::string& where);
+};
+
 }  // namespace tq::tok
