@@ -1,9 +1,11 @@
 // What the block formats of GGUF files share. Each format is one small header with kName,
 // kBlockValues, kBlockBytes and DecodeBlock(bytes, values); this gives it DecodeRow. Formulas are
 // exact until their last operation, so every value is rounded at most once and equals the format's
-// reference bit for bit.
+// reference bit for bit. kScalesAt says where in a block its f16 scales are (default: it has none):
+// codes and small scales are finite whatever their bits, so these alone can be NaN or infinite.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "codec/format.h"
@@ -11,8 +13,17 @@
 
 namespace tq {
 
+inline uint16_t LoadU16(const uint8_t* in) { return static_cast<uint16_t>(in[0] | in[1] << 8); }
+inline uint32_t LoadU32(const uint8_t* in) {
+  return static_cast<uint32_t>(LoadU16(in)) | static_cast<uint32_t>(LoadU16(in + 2)) << 16;
+}
+inline float LoadF16(const uint8_t* in) { return F16ToF32(LoadU16(in)); }
+inline bool IsNonFiniteF16(uint16_t bits) { return (bits & 0x7C00) == 0x7C00; }
+
 template <typename Block>
 struct BlockCodec {
+  static constexpr std::array<int, 0> kScalesAt = {};
+
   static void DecodeRow(const StoredMatrix& m, int64_t row, int64_t col, int64_t n, float* out) {
     const uint8_t* in = reinterpret_cast<const uint8_t*>(m.data + row * m.row_bytes) +
                         col / Block::kBlockValues * Block::kBlockBytes;
@@ -20,13 +31,15 @@ struct BlockCodec {
       Block::DecodeBlock(in, out + i);
     }
   }
+  static bool AllFinite(std::span<const std::byte> bytes) {
+    const uint8_t* in = reinterpret_cast<const uint8_t*>(bytes.data());
+    bool found = false;
+    for (size_t i = 0; i + Block::kBlockBytes <= bytes.size(); i += Block::kBlockBytes) {
+      for (const int at : Block::kScalesAt) found |= IsNonFiniteF16(LoadU16(in + i + at));
+    }
+    return !found;
+  }
 };
-
-inline uint16_t LoadU16(const uint8_t* in) { return static_cast<uint16_t>(in[0] | in[1] << 8); }
-inline uint32_t LoadU32(const uint8_t* in) {
-  return static_cast<uint32_t>(LoadU16(in)) | static_cast<uint32_t>(LoadU16(in + 2)) << 16;
-}
-inline float LoadF16(const uint8_t* in) { return F16ToF32(LoadU16(in)); }
 
 // Twice the values of a 4-bit float (e2m1); code 8 is +0. Stored scales are halved to match.
 inline constexpr int8_t kE2M1Doubled[16] = {0, 1,  2,  3,  4,  6,  8,  12,

@@ -9,8 +9,9 @@ namespace tq {
 namespace {
 
 constexpr CodecInfo kCodecs[] = {
-#define CODEC(name, Type) \
-  {CodecId::name, Type::kName, Type::kBlockValues, Type::kBlockBytes, Type::DecodeRow},
+#define CODEC(name, Type)                                  \
+  {CodecId::name,     Type::kName,     Type::kBlockValues, \
+   Type::kBlockBytes, Type::DecodeRow, Type::AllFinite},
 #include "codec/codec_list.inc"
 #undef CODEC
 };

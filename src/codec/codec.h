@@ -16,6 +16,8 @@ struct CodecInfo {
   int block_bytes;  // 0: parts are described by the format itself (TurboQuant)
   // out[n] = values at columns [col, col + n) of `row`, in the stored (maybe rotated) basis.
   void (*decode_row)(const StoredMatrix& matrix, int64_t row, int64_t col, int64_t n, float* out);
+  // No value of these stored blocks is NaN or infinite.
+  bool (*all_finite)(std::span<const std::byte> blocks);
 };
 
 std::span<const CodecInfo> AllCodecs();

@@ -10,6 +10,7 @@ struct Iq4Nl : BlockCodec<Iq4Nl> {
   static constexpr const char* kName = "iq4_nl";
   static constexpr int kBlockValues = 32;
   static constexpr int kBlockBytes = 18;
+  static constexpr std::array kScalesAt = {0};
   static void DecodeBlock(const uint8_t* in, float* out) {
     const float d = LoadF16(in);
     for (int j = 0; j < 16; ++j) {

@@ -10,6 +10,7 @@ struct Iq4Xs : BlockCodec<Iq4Xs> {
   static constexpr const char* kName = "iq4_xs";
   static constexpr int kBlockValues = 256;
   static constexpr int kBlockBytes = 136;
+  static constexpr std::array kScalesAt = {0};
   static void DecodeBlock(const uint8_t* in, float* out) {
     const float d = LoadF16(in);
     const int high = LoadU16(in + 2);

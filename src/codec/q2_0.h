@@ -10,6 +10,7 @@ struct Q2_0 : BlockCodec<Q2_0> {
   static constexpr const char* kName = "q2_0";
   static constexpr int kBlockValues = 64;
   static constexpr int kBlockBytes = 18;
+  static constexpr std::array kScalesAt = {0};
   static void DecodeBlock(const uint8_t* in, float* out) {
     const float d = LoadF16(in);
     for (int i = 0; i < 64; ++i) {

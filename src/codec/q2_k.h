@@ -11,6 +11,7 @@ struct Q2K : BlockCodec<Q2K> {
   static constexpr const char* kName = "q2_k";
   static constexpr int kBlockValues = 256;
   static constexpr int kBlockBytes = 84;
+  static constexpr std::array kScalesAt = {80, 82};
   static void DecodeBlock(const uint8_t* in, float* out) {
     const float d = LoadF16(in + 80);
     const float dmin = LoadF16(in + 82);

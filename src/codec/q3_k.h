@@ -11,6 +11,7 @@ struct Q3K : BlockCodec<Q3K> {
   static constexpr const char* kName = "q3_k";
   static constexpr int kBlockValues = 256;
   static constexpr int kBlockBytes = 110;
+  static constexpr std::array kScalesAt = {108};
   static void DecodeBlock(const uint8_t* in, float* out) {
     const float d = LoadF16(in + 108);
     for (int i = 0; i < 256; ++i) {

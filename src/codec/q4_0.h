@@ -10,6 +10,7 @@ struct Q4_0 : BlockCodec<Q4_0> {
   static constexpr const char* kName = "q4_0";
   static constexpr int kBlockValues = 32;
   static constexpr int kBlockBytes = 18;
+  static constexpr std::array kScalesAt = {0};
   static void DecodeBlock(const uint8_t* in, float* out) {
     const float d = LoadF16(in);
     for (int j = 0; j < 16; ++j) {

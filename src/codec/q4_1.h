@@ -10,6 +10,7 @@ struct Q4_1 : BlockCodec<Q4_1> {
   static constexpr const char* kName = "q4_1";
   static constexpr int kBlockValues = 32;
   static constexpr int kBlockBytes = 20;
+  static constexpr std::array kScalesAt = {0, 2};
   static void DecodeBlock(const uint8_t* in, float* out) {
     const float d = LoadF16(in);
     const float m = LoadF16(in + 2);

@@ -12,6 +12,7 @@ struct Q4K : BlockCodec<Q4K> {
   static constexpr const char* kName = "q4_k";
   static constexpr int kBlockValues = 256;
   static constexpr int kBlockBytes = 144;
+  static constexpr std::array kScalesAt = {0, 2};
   static void DecodeBlock(const uint8_t* in, float* out) {
     const float d = LoadF16(in);
     const float dmin = LoadF16(in + 2);

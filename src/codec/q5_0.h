@@ -10,6 +10,7 @@ struct Q5_0 : BlockCodec<Q5_0> {
   static constexpr const char* kName = "q5_0";
   static constexpr int kBlockValues = 32;
   static constexpr int kBlockBytes = 22;
+  static constexpr std::array kScalesAt = {0};
   static void DecodeBlock(const uint8_t* in, float* out) {
     const float d = LoadF16(in);
     const uint32_t fifth = LoadU32(in + 2);

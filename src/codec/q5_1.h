@@ -10,6 +10,7 @@ struct Q5_1 : BlockCodec<Q5_1> {
   static constexpr const char* kName = "q5_1";
   static constexpr int kBlockValues = 32;
   static constexpr int kBlockBytes = 24;
+  static constexpr std::array kScalesAt = {0, 2};
   static void DecodeBlock(const uint8_t* in, float* out) {
     const float d = LoadF16(in);
     const float m = LoadF16(in + 2);

@@ -11,6 +11,7 @@ struct Q5K : BlockCodec<Q5K> {
   static constexpr const char* kName = "q5_k";
   static constexpr int kBlockValues = 256;
   static constexpr int kBlockBytes = 176;
+  static constexpr std::array kScalesAt = {0, 2};
   static void DecodeBlock(const uint8_t* in, float* out) {
     const float d = LoadF16(in);
     const float dmin = LoadF16(in + 2);

@@ -12,6 +12,7 @@ struct Q6K : BlockCodec<Q6K> {
   static constexpr const char* kName = "q6_k";
   static constexpr int kBlockValues = 256;
   static constexpr int kBlockBytes = 210;
+  static constexpr std::array kScalesAt = {208};
   static void DecodeBlock(const uint8_t* in, float* out) {
     const float d = LoadF16(in + 208);
     for (int i = 0; i < 256; ++i) {

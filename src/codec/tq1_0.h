@@ -10,6 +10,7 @@ struct Tq1_0 : BlockCodec<Tq1_0> {
   static constexpr const char* kName = "tq1_0";
   static constexpr int kBlockValues = 256;
   static constexpr int kBlockBytes = 54;
+  static constexpr std::array kScalesAt = {52};
   static void DecodeBlock(const uint8_t* in, float* out) {
     const float d = LoadF16(in + 52);
     out = DecodeTrits(in, 32, 5, d, out);

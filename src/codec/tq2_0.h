@@ -10,6 +10,7 @@ struct Tq2_0 : BlockCodec<Tq2_0> {
   static constexpr const char* kName = "tq2_0";
   static constexpr int kBlockValues = 256;
   static constexpr int kBlockBytes = 66;
+  static constexpr std::array kScalesAt = {64};
   static void DecodeBlock(const uint8_t* in, float* out) {
     const float d = LoadF16(in + 64);
     for (int i = 0; i < 256; ++i) {

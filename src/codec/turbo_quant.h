@@ -17,6 +17,8 @@ struct TurboQuant {
   static constexpr int kBlockValues = 1;
   static constexpr int kBlockBytes = 0;
   static void DecodeRow(const StoredMatrix& m, int64_t row, int64_t col, int64_t n, float* out);
+  // Codes have no bad value; codebook, scales and signs are tensors of their own.
+  static bool AllFinite(std::span<const std::byte>) { return true; }
   // The raw codes (0 .. entries - 1), for repacking.
   static void DecodeCodes(const StoredMatrix& m, int64_t row, int64_t col, int64_t n, uint8_t* out);
 };

@@ -1,35 +1,10 @@
 #include "weights/loader.h"
 
-#include <cmath>
-#include <cstring>
-
 #include "codec/codec.h"
 #include "weights/turbo_quant_tensors.h"
 
 namespace tq {
 namespace {
-
-// An exponent of all ones is NaN or infinity; the loop has no branch so that it runs at memory speed.
-template <typename T>
-bool HasNonFinite(std::span<const std::byte> bytes, T exponent_mask) {
-  const size_t n = bytes.size() / sizeof(T);
-  bool found = false;
-  for (size_t i = 0; i < n; ++i) {
-    T bits;
-    std::memcpy(&bits, bytes.data() + i * sizeof(T), sizeof(T));
-    found |= (bits & exponent_mask) == exponent_mask;
-  }
-  return found;
-}
-
-Status CheckFinite(const SourceTensor& tensor) {
-  bool bad = false;
-  if (tensor.dtype == DType::kF32) bad = HasNonFinite<uint32_t>(tensor.bytes, 0x7F800000u);
-  if (tensor.dtype == DType::kF16) bad = HasNonFinite<uint16_t>(tensor.bytes, uint16_t{0x7C00});
-  if (tensor.dtype == DType::kBf16) bad = HasNonFinite<uint16_t>(tensor.bytes, uint16_t{0x7F80});
-  if (!bad) return Status::Ok();
-  return Corrupt("tensor " + tensor.name + ": expected finite weights, found NaN or infinity");
-}
 
 // Buffers that old checkpoints carry and every model recomputes.
 bool IsHarmlessExtra(std::string_view name) {
@@ -93,11 +68,7 @@ Result<std::vector<float>> WeightLoader::Vector(const std::string& name, int64_t
                    ShapeString(tensor->shape));
   }
   TQ_ASSIGN_OR_RETURN(std::vector<float> values, ReadFloats(*tensor));
-  for (const float value : values) {
-    if (!std::isfinite(value)) {
-      return Corrupt("tensor " + name + ": expected finite weights, found NaN or infinity");
-    }
-  }
+  TQ_RETURN_IF_ERROR(CheckFinite(*tensor));
   Use(*tensor);
   return values;
 }

@@ -71,6 +71,12 @@ StoredMatrix MatrixView(const SourceTensor& tensor) {
   return matrix;
 }
 
+Status CheckFinite(const SourceTensor& tensor) {
+  TQ_CHECK(tensor.is_float_like);
+  if (GetCodec(tensor.codec).all_finite(tensor.bytes)) return Status::Ok();
+  return Corrupt("tensor " + tensor.name + ": expected finite weights, found NaN or infinity");
+}
+
 Result<std::vector<float>> ReadFloats(const SourceTensor& tensor) {
   if (!tensor.is_float_like) {
     return Unsupported("tensor \"" + tensor.name + "\": expected floating-point values, found " +

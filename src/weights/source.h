@@ -52,6 +52,8 @@ Result<std::unique_ptr<WeightSource>> OpenSource(const std::string& path);
 
 // A [rows, cols] matrix over a float-like 2-D tensor (or one [n] vector as a single row).
 StoredMatrix MatrixView(const SourceTensor& tensor);
+// Errors: kCorrupt when a float-like tensor holds NaN or infinity. Runs at memory speed.
+Status CheckFinite(const SourceTensor& tensor);
 // All values as f32. Errors: kUnsupported for a tensor that is not float-like.
 Result<std::vector<float>> ReadFloats(const SourceTensor& tensor);
 
