@@ -92,7 +92,7 @@ Result<CheckpointReport> ReportCheckpoint(const WeightSource& source) {
   }
   TQ_ASSIGN_OR_RETURN(const std::string text, source.ReadDocument("config.json"));
   TQ_ASSIGN_OR_RETURN(const Json config, ParseJson(text, "config.json"));
-  Result<ModelSpec> spec = ParseModelSpec(config, source.Find("lm_head.weight") != nullptr);
+  Result<ModelSpec> spec = ParseModelSpec(config, source.facts());
   if (!spec.ok() && spec.status().code() != StatusCode::kUnsupported) return spec.status();
   if (!spec.ok()) {
     report.not_runnable = spec.status().message();
@@ -104,7 +104,7 @@ Result<CheckpointReport> ReportCheckpoint(const WeightSource& source) {
   }
   report.spec = std::move(spec).value();
   const bool rotates = ConfigRotates(config);
-  for (const TensorNeed& need : NeededTensors(*report.spec)) {
+  for (const TensorNeed& need : NeededTensors(*report.spec, &source)) {
     TQ_RETURN_IF_ERROR(CountNeed(source, need, rotates, report));
   }
   return report;
@@ -124,9 +124,8 @@ void AddPrepared(const Model& model, CheckpointReport& report) {
 
 int64_t KvBytesPerToken(const ModelSpec& spec, KvType type) {
   int64_t bytes = 0;
-  for (const BlockSpec& block : spec.blocks) {
-    const KvLayout layout{type, block.mixer.num_key_value_heads, block.mixer.head_dim};
-    bytes += layout.page_bytes() / kPageTokens;
+  for (const CacheNeeds& needs : CacheNeedsOf(spec, type)) {
+    for (const KvLayout& layout : needs.paged) bytes += layout.page_bytes() / kPageTokens;
   }
   return bytes;
 }

@@ -73,7 +73,7 @@ Result<std::vector<Item>> PlanItems(const WeightSource& source, const ModelSpec&
   const QuantizeSettings& settings = options.settings;
   std::vector<Item> items;
   std::set<std::string> quantized_paths;
-  for (const TensorNeed& need : NeededTensors(model)) {
+  for (const TensorNeed& need : NeededTensors(model, &source)) {
     const SourceTensor* tensor = source.Find(need.name);
     if (tensor == nullptr)
       return NotFound("tensor " + need.name + " is missing from " + source.path());
@@ -312,7 +312,7 @@ Result<ConvertReport> Convert(const WeightSource& source, const std::string& out
   TQ_ASSIGN_OR_RETURN(const std::string config_text, source.ReadDocument("config.json"));
   TQ_ASSIGN_OR_RETURN(const Json config, ParseJson(config_text, "config.json"));
   TQ_ASSIGN_OR_RETURN(const ModelSpec model,
-                      ParseModelSpec(config, source.Find("lm_head.weight") != nullptr));
+                      ParseModelSpec(config, source.facts()));
   if (config.contains("quantization") && config["quantization"].is_object()) {
     return InvalidArgument(source.path() +
                            " is a TurboQuant checkpoint already: convert from the original");
