@@ -80,7 +80,7 @@ class FakeModel final : public StepModel {
     }
   }
   static std::byte* Place(KvCache& cache, const SequencePlan& sequence, int64_t position) {
-    LayerCache& layer = cache.layer(0);
+    LayerCache::Paged& layer = cache.layer(0).paged[0];
     const int32_t page = sequence.pages[static_cast<size_t>(position / kPageTokens)];
     return layer.pages.data() + page * layer.layout.page_bytes() + position % kPageTokens * 4;
   }

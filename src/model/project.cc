@@ -12,6 +12,7 @@ void Project(StepContext& step, const float* x, int64_t num_rows,
   std::array<MatMulArgs, kMax> args;
   size_t n = 0;
   for (const Projection& projection : projections) {
+    if (projection.linear->weight == nullptr) continue;
     names[n] = projection.linear->name;
     args[n++] = projection.linear->Args(x, projection.y, num_rows);
   }

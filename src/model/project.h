@@ -13,7 +13,7 @@ struct Projection {
   float* y;  // [num_rows, linear rows]
 };
 
-// x [num_rows, cols].
+// x [num_rows, cols]. At most eight; those whose linear has no weight are left out.
 void Project(StepContext& step, const float* x, int64_t num_rows,
              std::initializer_list<Projection> projections);
 

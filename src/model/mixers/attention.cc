@@ -99,21 +99,26 @@ void Attention::ScaleByPosition(StepContext& step, float* q) const {
   step.backend.ScaleRows({q, factors, q, rows, n});
 }
 
-void Attention::ProjectQuery(StepContext& step, const float* x, float* q, float* gate) const {
+void Attention::ProjectInputs(StepContext& step, const float* x, float* q, float* gate, float* k,
+                              float* v) const {
+  const int64_t rows = step.num_tokens();
+  const int64_t heads = spec_.num_attention_heads;
+  const int64_t d = spec_.head_dim;
+  if (spec_.gate != OutputGate::kSigmoidInQ) {
+    Project(step, x, rows, {{&q_proj_, q}, {&k_proj_, k}, {&v_proj_, v}, {&gate_proj_, gate}});
+    return;
+  }
+  const ScratchScope scope(step.scratch);
+  float* both = step.Floats(rows * heads * 2 * d);  // [T, H, query | gate]
+  Project(step, x, rows, {{&q_proj_, both}, {&k_proj_, k}, {&v_proj_, v}});
+  step.backend.CopyRows({both, 2 * d, q, d, rows * heads, d});
+  step.backend.CopyRows({both + d, 2 * d, gate, d, rows * heads, d});
+}
+
+void Attention::PrepareQuery(StepContext& step, float* q) const {
   const int64_t rows = step.num_tokens();
   const int heads = spec_.num_attention_heads;
   const int64_t d = spec_.head_dim;
-  if (spec_.gate == OutputGate::kSigmoidInQ) {
-    const ScratchScope scope(step.scratch);
-    float* both = step.Floats(rows * heads * 2 * d);  // [T, H, query | gate]
-    Project(step, x, rows, {{&q_proj_, both}});
-    step.backend.CopyRows({both, 2 * d, q, d, rows * heads, d});
-    step.backend.CopyRows({both + d, 2 * d, gate, d, rows * heads, d});
-  } else if (gate_rows() > 0) {
-    Project(step, x, rows, {{&q_proj_, q}, {&gate_proj_, gate}});
-  } else {
-    Project(step, x, rows, {{&q_proj_, q}});
-  }
   if (spec_.qk_norm) q_norm_.Apply(step, q, q, rows * heads, d);
   if (spec_.q_multiplier != 1.0f) {
     step.backend.Map({.x = q,
@@ -127,19 +132,11 @@ void Attention::ProjectQuery(StepContext& step, const float* x, float* q, float*
   if (spec_.position_beta != 0.0f) ScaleByPosition(step, q);
 }
 
-void Attention::AppendKv(StepContext& step, const float* x, LayerCache& cache) const {
-  const ScratchScope scope(step.scratch);
+void Attention::AppendKv(StepContext& step, float* k, float* v, LayerCache& cache) const {
   const int64_t rows = step.num_tokens();
   const int heads = spec_.num_key_value_heads;
   const int64_t d = spec_.head_dim;
-  float* k = step.Floats(rows * heads * d);
-  float* v = step.Floats(rows * heads * d);
-  if (spec_.v_from_k) {
-    Project(step, x, rows, {{&k_proj_, k}});
-    step.backend.CopyRows({k, d, v, d, rows * heads, d});
-  } else {
-    Project(step, x, rows, {{&k_proj_, k}, {&v_proj_, v}});
-  }
+  if (spec_.v_from_k) step.backend.CopyRows({k, d, v, d, rows * heads, d});
   if (spec_.qk_norm) k_norm_.Apply(step, k, k, rows * heads, d);
   if (spec_.v_norm) Norm{*spec_.v_norm, {}}.Apply(step, v, v, rows * heads, d);
   RotateHeads(step, k, heads);
@@ -183,8 +180,12 @@ void Attention::Forward(StepContext& step, const float* x, float* y, KvCache& ca
   float* mixed = step.Floats(n);
   float* gate = spec_.gate == OutputGate::kNone ? nullptr : step.Floats(n);
   LayerCache& own = cache.layer(layer);
-  ProjectQuery(step, x, q, gate);
-  if (owns_kv()) AppendKv(step, x, own);
+  const int64_t kv_floats = owns_kv() ? rows * spec_.num_key_value_heads * spec_.head_dim : 0;
+  float* k = step.Floats(kv_floats);
+  float* v = step.Floats(kv_floats);
+  ProjectInputs(step, x, q, gate, k, v);
+  PrepareQuery(step, q);
+  if (owns_kv()) AppendKv(step, k, v, own);
   const LayerCache::Paged& kv =
       (owns_kv() ? own : cache.layer(static_cast<size_t>(spec_.kv_layer))).paged[0];
   BlockIndex::Selection selection;

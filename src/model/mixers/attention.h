@@ -21,8 +21,11 @@ class Attention : public Mixer {
   explicit Attention(const AttentionSpec& spec) : spec_(spec) {}
   bool owns_kv() const { return spec_.kv_layer < 0; }
   int64_t gate_rows() const;
-  void ProjectQuery(StepContext& step, const float* x, float* q, float* gate) const;
-  void AppendKv(StepContext& step, const float* x, LayerCache& cache) const;
+  // Queries and gates, ready to use; keys and values as the matrices give them (null when shared).
+  void ProjectInputs(StepContext& step, const float* x, float* q, float* gate, float* k,
+                     float* v) const;
+  void PrepareQuery(StepContext& step, float* q) const;
+  void AppendKv(StepContext& step, float* k, float* v, LayerCache& cache) const;
   void RotateHeads(StepContext& step, float* x, int num_heads) const;
   void ScaleByPosition(StepContext& step, float* q) const;
   void ApplyGate(StepContext& step, float* gate, float* mixed) const;
