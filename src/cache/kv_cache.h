@@ -1,7 +1,7 @@
-// KvCache: what all layers remember of the running sequences. Two kinds of memory: pages of per-token
-// data (keys, values, index keys), handed out by page id, and slots of per-sequence state (recurrent
-// layers). A page id or a slot is valid in every layer. Memory is reserved at creation and committed
-// when touched. Thread: engine.
+// KvCache: what all layers remember of the running sequences. Two kinds of memory: pages of
+// per-token data (keys, values, index keys), handed out by page id, and slots of per-sequence state
+// (recurrent layers). A page id or a slot is valid in every layer. Memory is reserved at creation
+// and committed when touched. Thread: engine.
 #pragma once
 
 #include <cstdint>
@@ -51,8 +51,8 @@ class KvCache {
   bool Allocate(int64_t count, std::vector<int32_t>& pages);
   void Free(const std::vector<int32_t>& pages);
 
-  // The lowest free slot, or -1. Its content is whatever the last owner left: a sequence that starts
-  // takes it as zero (backend/ops_recurrent.h).
+  // The lowest free slot, or -1. Its content is whatever the last owner left: a sequence that
+  // starts takes it as zero (backend/ops_recurrent.h).
   int32_t AllocateSlot();
   void FreeSlot(int32_t slot);
 

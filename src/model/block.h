@@ -1,5 +1,5 @@
-// Block: one layer of a model: a mixer (attention or recurrent), a feed-forward part, their norms, and
-// how they meet the residual stream.
+// Block: one layer of a model: a mixer (attention or recurrent), a feed-forward part, their norms,
+// and how they meet the residual stream.
 #pragma once
 
 #include <memory>
@@ -30,7 +30,8 @@ class Ffn {
  public:
   virtual ~Ffn() = default;
   // y[T, hidden] = ffn(x[T, hidden]). router_x: what a router sees, nearly always x itself.
-  virtual void Forward(StepContext& step, const float* x, const float* router_x, float* y) const = 0;
+  virtual void Forward(StepContext& step, const float* x, const float* router_x,
+                       float* y) const = 0;
   virtual void VisitWeights(WeightVisitor visit, void* context) const = 0;
 };
 
@@ -42,9 +43,9 @@ Result<std::unique_ptr<Ffn>> LoadFfn(const FfnSpec& spec, const std::string& pre
 
 // The residual stream of one step. Memory: the step's scratch.
 struct Residuals {
-  float* x = nullptr;                         // [T, num_streams * hidden]
-  std::vector<const float*> snapshots;        // kAttend: earlier residuals, each [T, hidden]
-  const float* per_layer_inputs = nullptr;    // gemma4: [T, num_layers, per_layer_input]
+  float* x = nullptr;                       // [T, num_streams * hidden]
+  std::vector<const float*> snapshots;      // kAttend: earlier residuals, each [T, hidden]
+  const float* per_layer_inputs = nullptr;  // gemma4: [T, num_layers, per_layer_input]
 };
 
 class Block {

@@ -16,7 +16,7 @@ struct DenseFfnSpec {
   int64_t intermediate_size = 0;
   Activation activation = Activation::kSilu;
   bool bias = false;
-  bool gated = true;  // false: down(relu(up x)^2), no gate_proj
+  bool gated = true;   // false: down(relu(up x)^2), no gate_proj
   float alpha = 0.0f;  // of kClampedSilu and kSitu (backend/ops.h)
   float limit = 0.0f;
 };
@@ -29,8 +29,8 @@ struct MoeSpec {
   // Gemma's router: reads norm(x) * router.scale / sqrt(hidden), weights * router.per_expert_scale.
   bool scaled_router = false;
   float router_eps = 1e-6f;
-  DenseFfnSpec expert;          // of each <ffn>experts.{e}.
-  std::string shared_name;      // "shared_expert", "shared_experts"; empty: none
+  DenseFfnSpec expert;      // of each <ffn>experts.{e}.
+  std::string shared_name;  // "shared_expert", "shared_experts"; empty: none
   DenseFfnSpec shared;
   bool shared_gate = false;  // times sigmoid(shared_expert_gate x)
   int64_t latent_size = 0;   // > 0: experts work on a projection of x

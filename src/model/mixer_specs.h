@@ -28,10 +28,10 @@ struct RopeSpec {
 // What multiplies the mixed values before o_proj.
 enum class OutputGate : uint8_t {
   kNone,
-  kSigmoidInQ,          // q_proj has 2 d rows per head: query, then gate
-  kSigmoid,             // elementwise, from gate_proj
-  kSoftplus,            // elementwise
-  kSoftplusPerHead,     // one per head
+  kSigmoidInQ,       // q_proj has 2 d rows per head: query, then gate
+  kSigmoid,          // elementwise, from gate_proj
+  kSoftplus,         // elementwise
+  kSoftplusPerHead,  // one per head
 };
 
 // Sparse attention over the best blocks of keys (qwen4_exp).
@@ -128,6 +128,7 @@ struct Mamba2Spec {
 };
 
 // monostate: the block has no mixer (a feed-forward layer of nemotron_h).
-using MixerSpec = std::variant<std::monostate, AttentionSpec, MlaSpec, GatedDeltaNetSpec, KdaSpec, Mamba2Spec>;
+using MixerSpec =
+    std::variant<std::monostate, AttentionSpec, MlaSpec, GatedDeltaNetSpec, KdaSpec, Mamba2Spec>;
 
 }  // namespace tq

@@ -76,10 +76,9 @@ int64_t Model::prepared_bytes() const {
 
 int64_t Model::decode_bytes() const {
   // An untied embedding gives one row; a tied one is read whole as the head.
-  const int64_t skipped =
-      parts_.lm_head != nullptr
-          ? parts_.embed->bytes() - parts_.embed->bytes() / spec_.vocab_size
-          : 0;
+  const int64_t skipped = parts_.lm_head != nullptr
+                              ? parts_.embed->bytes() - parts_.embed->bytes() / spec_.vocab_size
+                              : 0;
   return prepared_bytes() - skipped;
 }
 

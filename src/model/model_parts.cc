@@ -22,13 +22,13 @@ Result<PerLayerEmbedding> PerLayerEmbedding::Load(const ModelSpec& spec, TensorL
   out.token_scale_ = RootInBf16(out.width_);
   out.model_scale_ = static_cast<float>(1.0 / std::sqrt(static_cast<double>(spec.hidden_size)));
   const int64_t all = out.width_ * out.num_layers_;
-  TQ_ASSIGN_OR_RETURN(out.table_,
-                      loader.Matrix("model.embed_tokens_per_layer.weight", spec.per_layer_vocab, all,
-                                    TensorRole::kEmbedding));
+  TQ_ASSIGN_OR_RETURN(out.table_, loader.Matrix("model.embed_tokens_per_layer.weight",
+                                                spec.per_layer_vocab, all, TensorRole::kEmbedding));
   TQ_ASSIGN_OR_RETURN(out.projection_, loader.LoadLinear("model.per_layer_model_projection", all,
                                                          spec.hidden_size, false));
-  TQ_ASSIGN_OR_RETURN(out.norm_, Norm::Load(spec.head.norm, "model.per_layer_projection_norm.weight",
-                                            out.width_, loader));
+  TQ_ASSIGN_OR_RETURN(
+      out.norm_,
+      Norm::Load(spec.head.norm, "model.per_layer_projection_norm.weight", out.width_, loader));
   return out;
 }
 
@@ -63,8 +63,8 @@ Result<SelfConditioning> SelfConditioning::Load(const ModelSpec& spec, TensorLoa
   TQ_ASSIGN_OR_RETURN(out.pre_norm_, Norm::Load(spec.head.norm, prefix + "pre_norm.weight",
                                                 spec.hidden_size, loader));
   out.post_norm_.spec = {.eps = spec.head.norm.eps, .weight = false};
-  TQ_ASSIGN_OR_RETURN(out.ffn_, DenseFfn::Load(*spec.self_conditioning, prefix, spec.hidden_size,
-                                               loader));
+  TQ_ASSIGN_OR_RETURN(out.ffn_,
+                      DenseFfn::Load(*spec.self_conditioning, prefix, spec.hidden_size, loader));
   return out;
 }
 
@@ -98,16 +98,17 @@ Result<ModelParts> ModelParts::Load(const ModelSpec& spec, TensorLoader& loader)
   }
   const Residual residual = spec.blocks.empty() ? Residual::kPre : spec.blocks[0].residual;
   if (residual == Residual::kHyper) {
-    TQ_ASSIGN_OR_RETURN(parts.final_streams,
-                        HyperConnection::Load(spec, "model.hyper_connection_mixer.", false, loader));
+    TQ_ASSIGN_OR_RETURN(
+        parts.final_streams,
+        HyperConnection::Load(spec, "model.hyper_connection_mixer.", false, loader));
   } else {
     if (residual == Residual::kAttend) {
-      TQ_ASSIGN_OR_RETURN(parts.final_mix,
-                          ResidualMix::Load("model.output_attn_res", spec.head.norm.eps,
-                                            spec.hidden_size, loader));
+      TQ_ASSIGN_OR_RETURN(
+          parts.final_mix,
+          ResidualMix::Load("model.output_attn_res", spec.head.norm.eps, spec.hidden_size, loader));
     }
-    TQ_ASSIGN_OR_RETURN(parts.final_norm, Norm::Load(spec.head.norm, "model.norm.weight",
-                                                     spec.hidden_size, loader));
+    TQ_ASSIGN_OR_RETURN(parts.final_norm,
+                        Norm::Load(spec.head.norm, "model.norm.weight", spec.hidden_size, loader));
   }
   if (!spec.tie_word_embeddings) {
     TQ_ASSIGN_OR_RETURN(parts.lm_head, loader.Matrix("lm_head.weight", spec.vocab_size,

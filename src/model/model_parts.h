@@ -36,7 +36,9 @@ class SelfConditioning {
   static Result<SelfConditioning> Load(const ModelSpec& spec, TensorLoader& loader);
   // x [T, hidden] = norm(x + ffn(pre_norm(soft))). soft [T, hidden], or null for zeros.
   void Apply(StepContext& step, const float* soft, float* x) const;
-  void VisitWeights(WeightVisitor visit, void* context) const { ffn_->VisitWeights(visit, context); }
+  void VisitWeights(WeightVisitor visit, void* context) const {
+    ffn_->VisitWeights(visit, context);
+  }
 
  private:
   int64_t hidden_ = 0;
@@ -51,7 +53,7 @@ struct ModelParts {
   std::optional<PerLayerEmbedding> per_layer;
   std::optional<SelfConditioning> self_conditioning;
   std::vector<std::unique_ptr<Block>> blocks;
-  std::optional<ResidualMix> final_mix;         // kAttend
+  std::optional<ResidualMix> final_mix;          // kAttend
   std::optional<HyperConnection> final_streams;  // kHyper, in place of the norm
   Norm final_norm;
   std::unique_ptr<Weight> lm_head;  // null when tied

@@ -98,8 +98,7 @@ RopeSpec RopeFromDict(ConfigReader& reader, const Json& json, double theta, int 
   Scaling scaling;
   scaling.type = dict.String("rope_type", dict.String("type", "default"));
   // Several position axes matter to images only: text has the same position on each.
-  dict.Ignore({"type", "finetuned", "mrope_section", "mrope_interleaved",
-               "llama_4_scaling_beta"});
+  dict.Ignore({"type", "finetuned", "mrope_section", "mrope_interleaved", "llama_4_scaling_beta"});
   scaling.factor = dict.Number("factor", 1.0);
   scaling.original = dict.Number("original_max_position_embeddings",
                                  static_cast<double>(defaults.max_position_embeddings));
@@ -133,9 +132,10 @@ RopeSpec RopeFromDict(ConfigReader& reader, const Json& json, double theta, int 
   } else if (scaling.type == "tq_factors") {
     ApplyFactors(dict, inv);
   } else if (scaling.type != "default") {
-    reader.Fail(Unsupported(dict.where() +
-                            ": expected rope_type default, linear, llama3, yarn or proportional, found \"" +
-                            scaling.type + "\""));
+    reader.Fail(
+        Unsupported(dict.where() +
+                    ": expected rope_type default, linear, llama3, yarn or proportional, found \"" +
+                    scaling.type + "\""));
     return spec;
   }
   for (const std::string& key : dict.UnreadKeys()) {
@@ -160,7 +160,8 @@ RopeSpec ReadRope(ConfigReader& reader, int head_dim, const RopeDefaults& defaul
   return RopeFromDict(reader, dict != nullptr ? *dict : none, theta, head_dim, with_partial);
 }
 
-RopeTable MakeRopeTable(const RopeSpec& spec, std::span<const int32_t> positions, Scratch& scratch) {
+RopeTable MakeRopeTable(const RopeSpec& spec, std::span<const int32_t> positions,
+                        Scratch& scratch) {
   const size_t half = spec.inv_freq.size();
   const auto num_tokens = positions.size();
   float* cos = scratch.Alloc<float>(num_tokens * half);

@@ -93,8 +93,8 @@ Status UnknownModelType(const std::string& name) {
 }
 
 // Methods whose tensors the loader recognises by themselves; others would load as garbage.
-constexpr std::string_view kQuantMethods[] = {"turboquant", "affine", "mxfp4",  "mxfp8",
-                                              "nvfp4",      "fp8",    "modelopt", "compressed-tensors"};
+constexpr std::string_view kQuantMethods[] = {
+    "turboquant", "affine", "mxfp4", "mxfp8", "nvfp4", "fp8", "modelopt", "compressed-tensors"};
 
 Status CheckQuantization(ConfigReader& reader) {
   for (const char* key : {"quantization_config", "quantization"}) {
@@ -104,7 +104,8 @@ Status CheckQuantization(ConfigReader& reader) {
     const std::string mode = quantization.String("mode", "affine");
     const std::string method = quantization.String("quant_method", mode);
     TQ_RETURN_IF_ERROR(quantization.status());
-    if (std::find(std::begin(kQuantMethods), std::end(kQuantMethods), method) == std::end(kQuantMethods)) {
+    if (std::find(std::begin(kQuantMethods), std::end(kQuantMethods), method) ==
+        std::end(kQuantMethods)) {
       return Unsupported(reader.where() + ": " + key + ": quantization method \"" + method +
                          "\" is not supported: start from the unquantized checkpoint");
     }

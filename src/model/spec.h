@@ -1,5 +1,6 @@
 // ModelSpec: a model as data. An arch file turns config.json into this list of blocks; the maths is
-// in mixers/, ffns/ and blocks/ only. Field names are config.json's. Immutable after ParseModelSpec.
+// in mixers/, ffns/ and blocks/ only. Field names are config.json's. Immutable after
+// ParseModelSpec.
 #pragma once
 
 #include <cstdint>
@@ -32,10 +33,10 @@ struct NgramSpec {
   int ngram_size = 3;
   int heads_per_ngram = 8;
   int conv_kernel = 4;
-  int num_shards = 1;           // the table's parts, equally long
-  int64_t first_prime_at = 0;   // the hash heads of all layers take the primes from here on, in turn
-  int64_t rows_multiple = 1;    // the table is padded to it
-  int ordinal = 0;              // which of the layers with an n-gram embedding this is
+  int num_shards = 1;          // the table's parts, equally long
+  int64_t first_prime_at = 0;  // the hash heads of all layers take the primes from here on, in turn
+  int64_t rows_multiple = 1;   // the table is padded to it
+  int ordinal = 0;             // which of the layers with an n-gram embedding this is
   int32_t padding_id = 0;
 };
 
@@ -50,17 +51,17 @@ struct BlockSpec {
   std::string ffn_name = "mlp.";
   // kSandwich, gemma4 and diffusion_gemma: a MoE beside the dense part, with norms of its own.
   FfnSpec parallel_ffn;
-  // x *= this tensor's value at the end; empty: none. A causal pass uses causal_scalar when it is named
-  // (diffusion_gemma's encoder).
+  // x *= this tensor's value at the end; empty: none. A causal pass uses causal_scalar when it is
+  // named (diffusion_gemma's encoder).
   std::string layer_scalar;
   std::string causal_scalar;
-  int64_t per_layer_input = 0;        // > 0: width of gemma4's per-layer embedding
-  std::optional<NgramSpec> ngram;     // kHyper
-  bool snapshot = false;              // kAttend: the residual is kept for later blocks and starts anew
+  int64_t per_layer_input = 0;     // > 0: width of gemma4's per-layer embedding
+  std::optional<NgramSpec> ngram;  // kHyper
+  bool snapshot = false;           // kAttend: the residual is kept for later blocks and starts anew
 };
 
-// What follows the last block: a norm of the residual (kHyper: a mix of the streams instead; kAttend:
-// a mix of the residuals before it), then the head matrix.
+// What follows the last block: a norm of the residual (kHyper: a mix of the streams instead;
+// kAttend: a mix of the residuals before it), then the head matrix.
 struct HeadSpec {
   NormSpec norm;
   float logit_scale = 1.0f;
@@ -73,7 +74,7 @@ struct ModelSpec {
   int64_t hidden_size = 0;
   int64_t max_position_embeddings = 0;
   int num_streams = 1;  // kHyper: residual streams of hidden_size each
-  NormSpec hyper_norm;   // kHyper: of each stream
+  NormSpec hyper_norm;  // kHyper: of each stream
   int64_t hyper_rank = 0;
   float embed_scale = 1.0f;
   std::optional<NormSpec> embed_norm;  // over each embedding, without weight

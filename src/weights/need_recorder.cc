@@ -10,7 +10,7 @@ Result<std::unique_ptr<Weight>> NeedRecorder::Matrix(const std::string& name, in
 
 Result<std::vector<std::unique_ptr<Weight>>> NeedRecorder::MatrixParts(
     const std::string& name, int64_t rows, int64_t cols, const std::vector<MatrixPart>& parts) {
-  needs_.push_back({name, {rows, cols}, TensorRole::kLinear});
+  needs_.push_back({name, {rows, cols}, TensorRole::kSmall});
   return std::vector<std::unique_ptr<Weight>>(parts.size());
 }
 

@@ -1,6 +1,6 @@
-// TensorNeed: one tensor that a model demands from its checkpoint, and the interface by which a model
-// asks for its tensors. The same code of a model runs against a loader (which reads and prepares them)
-// and against a recorder (which lists them for the converter and `inspect`).
+// TensorNeed: one tensor that a model demands from its checkpoint, and the interface by which a
+// model asks for its tensors. The same code of a model runs against a loader (which reads and
+// prepares them) and against a recorder (which lists them for the converter and `inspect`).
 #pragma once
 
 #include <memory>
@@ -19,7 +19,8 @@ enum class TensorRole : uint8_t {
   kEmbedding,  // one row per token
   kNorm,
   kBias,
-  kSmall,  // matrices that stay floats: routers, convolutions, gates, indexers; decay and other vectors
+  kSmall,  // matrices that stay floats: routers, convolutions, gates, indexers; decay and other
+           // vectors
 };
 
 struct TensorNeed {
@@ -53,7 +54,8 @@ class TensorLoader {
                                                  int64_t cols, TensorRole role) = 0;
   // Several matrices cut out of one stored matrix [rows, cols] that is never used whole.
   virtual Result<std::vector<std::unique_ptr<Weight>>> MatrixParts(
-      const std::string& name, int64_t rows, int64_t cols, const std::vector<MatrixPart>& parts) = 0;
+      const std::string& name, int64_t rows, int64_t cols,
+      const std::vector<MatrixPart>& parts) = 0;
   // All values as f32. Errors: as Matrix; kCorrupt for NaN or infinity.
   virtual Result<std::vector<float>> Floats(const std::string& name, const Shape& shape,
                                             TensorRole role) = 0;

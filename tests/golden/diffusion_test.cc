@@ -1,6 +1,6 @@
-// diffusion_gemma: the prompt goes through a causal pass that fills the cache; the canvas through a pass
-// in which its tokens all see each other, first without and then with the embeddings of what it
-// predicted.
+// diffusion_gemma: the prompt goes through a causal pass that fills the cache; the canvas through a
+// pass in which its tokens all see each other, first without and then with the embeddings of what
+// it predicted.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -29,9 +29,8 @@ class Canvas {
       plan.positions.push_back(static_cast<int32_t>(start) + static_cast<int32_t>(i));
       plan.logits_tokens.push_back(static_cast<int32_t>(i));
     }
-    plan.sequences.push_back({.num_tokens = static_cast<int64_t>(ids.size()),
-                              .start_position = start,
-                              .pages = pages_});
+    plan.sequences.push_back(
+        {.num_tokens = static_cast<int64_t>(ids.size()), .start_position = start, .pages = pages_});
     std::vector<float> logits(ids.size() * static_cast<size_t>(vocab()));
     Scratch scratch;
     StepContext step{*loaded_.backend, scratch, plan, nullptr, {}};

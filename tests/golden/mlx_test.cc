@@ -45,7 +45,8 @@ TEST_P(MlxFixture, GreedyTextIsThePackages) {
   const Result<Loaded> loaded = Load();
   ASSERT_TRUE(loaded.ok()) << loaded.status().message();
   const std::vector<int32_t> want = expected.Ids("greedy");
-  EXPECT_EQ(Greedy(*loaded, expected.Ids("greedy_prompt"), static_cast<int>(want.size()), {2}), want);
+  EXPECT_EQ(Greedy(*loaded, expected.Ids("greedy_prompt"), static_cast<int>(want.size()), {2}),
+            want);
 }
 
 std::string FolderName(const testing::TestParamInfo<std::string>& info) { return info.param; }

@@ -19,12 +19,14 @@ struct ModelCase {
   bool greedy = true;  // the reference has greedy text that it agrees with
 };
 
-// Wider tolerances: kimi_k3's f32 conditioning moves an f32 run of the reference's own arithmetic as much.
+// Wider tolerances: kimi_k3's f32 conditioning moves an f32 run of the reference's own arithmetic
+// as much.
 constexpr ModelCase kModels[] = {
     {"deepseek_v2"},
     {"deepseek_v3"},
-    // From token 21 on, some selections of keys are ties (scores of exactly 0): the reference takes any
-    // of them. Its cached decoding disagrees with its own forward pass, so there is no greedy text.
+    // From token 21 on, some selections of keys are ties (scores of exactly 0): the reference takes
+    // any of them. Its cached decoding disagrees with its own forward pass, so there is no greedy
+    // text.
     {"deepseek_v32", kTolerance, 21, false},
     {"deepseek_v3_fp8"},
     {"gemma3_text"},
@@ -73,12 +75,15 @@ std::vector<Case> AllCases() {
 }
 
 std::string CaseName(const testing::TestParamInfo<Case>& info) {
-  return std::string(info.param.model.name) + "_" + info.param.choice.backend + "_" + info.param.choice.isa;
+  return std::string(info.param.model.name) + "_" + info.param.choice.backend + "_" +
+         info.param.choice.isa;
 }
 
 class GoldenModel : public testing::TestWithParam<Case> {
  protected:
-  std::string folder() const { return std::string(TQ_TEST_DATA "/models/") + GetParam().model.name; }
+  std::string folder() const {
+    return std::string(TQ_TEST_DATA "/models/") + GetParam().model.name;
+  }
   Loaded Load(ActivationMode mode, int threads = 2) const {
     auto loaded =
         LoadOn(folder(), GetParam().choice.backend,
@@ -118,9 +123,9 @@ TEST_P(GoldenModel, LogitsAndHiddenStatesMatchTheReference) {
   const size_t plane = hidden[0].size() / tokens.size() * all_tokens;
   ASSERT_EQ(want_hidden.size(), hidden.size() * plane);
   for (size_t i = 0; i + 1 < hidden.size(); ++i) {
-    const std::vector<float> layer(want_hidden.begin() + static_cast<int64_t>(i * plane),
-                                   want_hidden.begin() +
-                                       static_cast<int64_t>(i * plane + hidden[i].size()));
+    const std::vector<float> layer(
+        want_hidden.begin() + static_cast<int64_t>(i * plane),
+        want_hidden.begin() + static_cast<int64_t>(i * plane + hidden[i].size()));
     EXPECT_LE(MaxDifference(hidden[i], layer),
               GetParam().model.tolerance * StandardDeviation(layer))
         << "hidden " << i;

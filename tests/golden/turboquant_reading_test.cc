@@ -1,5 +1,5 @@
-// Every checkpoint that the reference converter wrote, whatever the architecture and the generation of
-// the format: it loads, and gives the reference's logits and greedy text.
+// Every checkpoint that the reference converter wrote, whatever the architecture and the generation
+// of the format: it loads, and gives the reference's logits and greedy text.
 #include <algorithm>
 #include <filesystem>
 

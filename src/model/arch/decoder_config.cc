@@ -87,9 +87,10 @@ ModelSpec ReadDecoder(ConfigReader& reader, const DecoderDefaults& defaults) {
     }
     head_dim = spec.hidden_size / heads;
   }
-  spec.max_position_embeddings = reader.IntOf({"max_position_embeddings", "model_max_length"}, 2048);
-  const auto eps =
-      static_cast<float>(reader.Number(defaults.eps_key, static_cast<double>(defaults.rms_norm_eps)));
+  spec.max_position_embeddings =
+      reader.IntOf({"max_position_embeddings", "model_max_length"}, 2048);
+  const auto eps = static_cast<float>(
+      reader.Number(defaults.eps_key, static_cast<double>(defaults.rms_norm_eps)));
   if (kv_heads < 1 || heads % kv_heads != 0) {
     reader.Fail(Corrupt(reader.where() +
                         ": expected num_attention_heads divisible by num_key_value_heads, found " +
@@ -105,9 +106,8 @@ ModelSpec ReadDecoder(ConfigReader& reader, const DecoderDefaults& defaults) {
                         std::to_string(spec.max_position_embeddings)));
   }
   if (!(eps > 0.0f && eps < 1.0f)) {
-    reader.Fail(Corrupt(reader.where() +
-                        ": " + std::string(defaults.eps_key) + ": expected a number between 0 and 1, found " +
-                        std::to_string(eps)));
+    reader.Fail(Corrupt(reader.where() + ": " + std::string(defaults.eps_key) +
+                        ": expected a number between 0 and 1, found " + std::to_string(eps)));
   }
   if (!reader.status().ok()) return spec;
 

@@ -52,14 +52,18 @@ ModelSpec ParseDeepseekV2(ConfigReader& config) {
   const std::string method = config.String("topk_method", "greedy");
   const bool greedy = method == "greedy" || method == "gready";
   if (!greedy && method != "group_limited_greedy") {
-    config.Fail(Unsupported(config.where() + ": topk_method: expected greedy or "
-                            "group_limited_greedy, found \"" + method + "\""));
+    config.Fail(Unsupported(config.where() +
+                            ": topk_method: expected greedy or "
+                            "group_limited_greedy, found \"" +
+                            method + "\""));
   }
   const std::string scoring = config.String("scoring_func", "softmax");
   if (scoring != "softmax") {
-    config.Fail(Unsupported(config.where() + ": scoring_func: expected softmax, found \"" + scoring + "\""));
+    config.Fail(Unsupported(config.where() + ": scoring_func: expected softmax, found \"" +
+                            scoring + "\""));
   }
-  ApplyMoe(ReadSparseLayers(config, spec.blocks.size(), 0), ReadGroupSoftmaxMoe(config, greedy), spec);
+  ApplyMoe(ReadSparseLayers(config, spec.blocks.size(), 0), ReadGroupSoftmaxMoe(config, greedy),
+           spec);
   return spec;
 }
 

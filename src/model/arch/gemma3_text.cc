@@ -49,7 +49,8 @@ ModelSpec ParseGemma3Text(ConfigReader& config) {
   if (attn_cap != 0) {
     config.Fail(Unsupported(config.where() + ": attn_logit_softcapping is not supported"));
   }
-  spec.head.final_logit_softcapping = static_cast<float>(config.Number("final_logit_softcapping", 0));
+  spec.head.final_logit_softcapping =
+      static_cast<float>(config.Number("final_logit_softcapping", 0));
   if (config.Bool("use_bidirectional_attention", false)) {
     config.Fail(Unsupported(config.where() + ": use_bidirectional_attention is not supported"));
   }

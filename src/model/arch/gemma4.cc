@@ -1,6 +1,6 @@
-// gemma4_text and diffusion_gemma (text part): Gemma 3's shape with plain norms, a norm of the values,
-// scores without scale, proportional rope on full layers, optional experts beside the dense part,
-// per-layer embeddings and K and V shared between layers.
+// gemma4_text and diffusion_gemma (text part): Gemma 3's shape with plain norms, a norm of the
+// values, scores without scale, proportional rope on full layers, optional experts beside the dense
+// part, per-layer embeddings and K and V shared between layers.
 #include <cmath>
 
 #include <nlohmann/json.hpp>
@@ -49,11 +49,13 @@ struct LayerSize {
   int head_dim;
   int num_kv_heads;
 };
-LayerSize ReadLayerSize(ConfigReader& config, size_t layer, bool full, LayerSize base, bool k_eq_v) {
+LayerSize ReadLayerSize(ConfigReader& config, size_t layer, bool full, LayerSize base,
+                        bool k_eq_v) {
   LayerSize out = base;
   const Json* all = config.Raw("per_layer_config");
   const int global_dim = ReadSize(config, {"global_head_dim"}, 512, 1024);
-  const int global_heads = ReadSize(config, {"num_global_key_value_heads"}, base.num_kv_heads, 65536);
+  const int global_heads =
+      ReadSize(config, {"num_global_key_value_heads"}, base.num_kv_heads, 65536);
   if (all == nullptr) {
     if (full) out.head_dim = global_dim;
     if (full && k_eq_v) out.num_kv_heads = global_heads;
@@ -97,7 +99,8 @@ void ShareKv(ConfigReader& config, const std::vector<bool>& sliding, ModelSpec& 
   for (int64_t i = layers - shared; i < layers; ++i) {
     BlockSpec& block = spec.blocks[static_cast<size_t>(i)];
     int64_t source = layers - shared - 1;
-    while (source >= 0 && sliding[static_cast<size_t>(source)] != sliding[static_cast<size_t>(i)]) --source;
+    while (source >= 0 && sliding[static_cast<size_t>(source)] != sliding[static_cast<size_t>(i)])
+      --source;
     if (source < 0) {
       config.Fail(Corrupt(config.where() + ": layer " + std::to_string(i) +
                           " shares K and V, but no earlier layer of its kind owns any"));
@@ -118,7 +121,8 @@ ModelSpec ReadGemma4(ConfigReader& config, bool always_experts) {
   const float eps = spec.head.norm.eps;
   const double root = std::sqrt(static_cast<double>(spec.hidden_size));
   spec.embed_scale = Bf16ToF32(F32ToBf16(static_cast<float>(root)));
-  spec.head.final_logit_softcapping = static_cast<float>(config.Number("final_logit_softcapping", 0));
+  spec.head.final_logit_softcapping =
+      static_cast<float>(config.Number("final_logit_softcapping", 0));
   const size_t layers = spec.blocks.size();
   std::vector<bool> fallback;
   for (size_t i = 0; i < layers; ++i) fallback.push_back((i + 1) % 6 != 0);
@@ -141,7 +145,8 @@ ModelSpec ReadGemma4(ConfigReader& config, bool always_experts) {
     mixer.head_dim = size.head_dim;
     mixer.num_key_value_heads = size.num_kv_heads;
     if (size.head_dim % 2 != 0 || mixer.num_attention_heads % size.num_kv_heads != 0) {
-      config.Fail(Corrupt(config.where() + ": layer " + std::to_string(i) + ": expected an even "
+      config.Fail(Corrupt(config.where() + ": layer " + std::to_string(i) +
+                          ": expected an even "
                           "head_dim and num_attention_heads divisible by its KV heads"));
       return spec;
     }
@@ -165,18 +170,21 @@ ModelSpec ParseGemma4Text(ConfigReader& config) {
   if (!config.status().ok()) return spec;
   const std::string bidirectional = config.String("use_bidirectional_attention", "vision");
   if (bidirectional != "vision") {  // that one is about images alone
-    config.Fail(Unsupported(config.where() + ": use_bidirectional_attention: expected \"vision\", found \"" +
+    config.Fail(Unsupported(config.where() +
+                            ": use_bidirectional_attention: expected \"vision\", found \"" +
                             bidirectional + "\""));
   }
   const int64_t width = config.Int("hidden_size_per_layer_input", 256);
   spec.per_layer_vocab = ReadSize(config, {"vocab_size_per_layer_input"}, 262144, int64_t{1} << 24);
   if (width < 0 || width > 65536) {
-    config.Fail(Corrupt(config.where() + ": hidden_size_per_layer_input: expected 0..65536, found " +
+    config.Fail(Corrupt(config.where() +
+                        ": hidden_size_per_layer_input: expected 0..65536, found " +
                         std::to_string(width)));
   }
   spec.per_layer_input = width;
   if (width > 0 && spec.per_layer_vocab < spec.vocab_size) {
-    config.Fail(Unsupported(config.where() + ": vocab_size_per_layer_input: expected at least vocab_size"));
+    config.Fail(
+        Unsupported(config.where() + ": vocab_size_per_layer_input: expected at least vocab_size"));
   }
   for (BlockSpec& block : spec.blocks) block.per_layer_input = width;
   config.Ignore({"num_experts", "top_k_experts", "moe_intermediate_size", "global_head_dim",

@@ -20,8 +20,7 @@ ModelSpec ParseGlm4Moe(ConfigReader& config) {
     mixer.q_bias = mixer.k_bias = mixer.v_bias = bias;
     if (qk_norm) mixer.qk_norm = block.norm;
   }
-  const MoeSpec moe =
-      ReadSigmoidMoe(config, {.num_experts = 128, .moe_intermediate_size = 1408});
+  const MoeSpec moe = ReadSigmoidMoe(config, {.num_experts = 128, .moe_intermediate_size = 1408});
   ApplyMoe(ReadSparseLayers(config, spec.blocks.size(), 1), moe, spec);
   return spec;
 }

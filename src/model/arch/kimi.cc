@@ -74,8 +74,8 @@ ModelSpec ReadKimi(ConfigReader& config, float latent_eps) {
       spec.blocks[i].mixer = mla;
     }
   }
-  config.Ignore({"rope_theta", "rope_scaling", "rope_parameters", "mla_use_nope",
-                 "layer_types", "num_nextn_predict_layers", "linear_num_heads", "linear_head_dim",
+  config.Ignore({"rope_theta", "rope_scaling", "rope_parameters", "mla_use_nope", "layer_types",
+                 "num_nextn_predict_layers", "linear_num_heads", "linear_head_dim",
                  "linear_conv_kernel_dim"});
   return spec;
 }
@@ -88,7 +88,8 @@ constexpr SigmoidMoeDefaults kDefaults = {.moe_intermediate_size = 1024,
 ModelSpec ParseKimiLinear(ConfigReader& config) {
   ModelSpec spec = ReadKimi(config, 1e-6f);
   if (!config.status().ok()) return spec;
-  ApplyMoe(ReadSparseLayers(config, spec.blocks.size(), 1), ReadSigmoidMoe(config, kDefaults), spec);
+  ApplyMoe(ReadSparseLayers(config, spec.blocks.size(), 1), ReadSigmoidMoe(config, kDefaults),
+           spec);
   return spec;
 }
 

@@ -1,4 +1,5 @@
-// laguna: full and sliding layers with their own rope and head count, gated attention, sigmoid experts.
+// laguna: full and sliding layers with their own rope and head count, gated attention, sigmoid
+// experts.
 #include <cmath>
 
 #include <nlohmann/json.hpp>
@@ -25,11 +26,14 @@ void ReadRopes(ConfigReader& config, int head_dim, ModelSpec& spec) {
 
 OutputGate ReadGate(ConfigReader& config) {
   const Json* gating = config.Raw("gating");
-  if (gating == nullptr || *gating == true || *gating == "per-head") return OutputGate::kSoftplusPerHead;
+  if (gating == nullptr || *gating == true || *gating == "per-head")
+    return OutputGate::kSoftplusPerHead;
   if (*gating == "per-element") return OutputGate::kSoftplus;
   if (*gating == false) return OutputGate::kNone;
-  config.Fail(Unsupported(config.where() + ": gating: expected true, \"per-head\", \"per-element\" or "
-                          "false, found " + gating->dump()));
+  config.Fail(Unsupported(config.where() +
+                          ": gating: expected true, \"per-head\", \"per-element\" or "
+                          "false, found " +
+                          gating->dump()));
   return OutputGate::kNone;
 }
 
@@ -40,14 +44,17 @@ MoeSpec ReadExperts(ConfigReader& config) {
   const std::string score = config.String("moe_router_score_func", "sigmoid");
   moe.router.score = score == "sqrtsoftplus" ? RouterScore::kSqrtSoftplus : RouterScore::kSigmoid;
   if (score != "sigmoid" && score != "sqrtsoftplus") {
-    config.Fail(Unsupported(config.where() + ": moe_router_score_func: expected sigmoid or "
-                            "sqrtsoftplus, found \"" + score + "\""));
+    config.Fail(Unsupported(config.where() +
+                            ": moe_router_score_func: expected sigmoid or "
+                            "sqrtsoftplus, found \"" +
+                            score + "\""));
   }
   moe.router.renormalize = true;
   moe.router.scale = static_cast<float>(config.Number("moe_routed_scaling_factor", 1.0));
   moe.router.logit_cap = static_cast<float>(config.Number("moe_router_logit_softcapping", 0.0));
   if (config.Bool("moe_apply_router_weight_on_input", false)) {
-    config.Fail(Unsupported(config.where() + ": moe_apply_router_weight_on_input is not supported"));
+    config.Fail(
+        Unsupported(config.where() + ": moe_apply_router_weight_on_input is not supported"));
   }
   moe.router_bias = config.Bool("moe_router_bias", false);
   return moe;
@@ -75,9 +82,10 @@ ModelSpec ParseLaguna(ConfigReader& config) {
     if (!heads.empty()) {
       const int64_t n = i < heads.size() ? heads[i] : 0;
       if (n < 1 || n > 65536 || n % mixer.num_key_value_heads != 0) {
-        config.Fail(Corrupt(config.where() + ": num_attention_heads_per_layer: expected a multiple of "
-                            "num_key_value_heads for layer " + std::to_string(i) + ", found " +
-                            std::to_string(n)));
+        config.Fail(Corrupt(config.where() +
+                            ": num_attention_heads_per_layer: expected a multiple of "
+                            "num_key_value_heads for layer " +
+                            std::to_string(i) + ", found " + std::to_string(n)));
         return spec;
       }
       mixer.num_attention_heads = static_cast<int>(n);

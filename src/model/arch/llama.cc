@@ -12,8 +12,8 @@ ModelSpec ParseLlama(ConfigReader& config) {
   if (!config.status().ok()) return spec;
   const bool attention_bias = config.Bool("attention_bias", false);
   const bool mlp_bias = config.Bool("mlp_bias", false);
-  spec.ropes = {
-      ReadRope(config, AttentionOf(spec.blocks[0]).head_dim, {10000.0, spec.max_position_embeddings})};
+  spec.ropes = {ReadRope(config, AttentionOf(spec.blocks[0]).head_dim,
+                         {10000.0, spec.max_position_embeddings})};
   const std::vector<bool> sliding =
       ReadSlidingLayers(config, spec.blocks.size(), std::vector<bool>(spec.blocks.size(), false));
   const auto window = static_cast<int>(config.Int("sliding_window", 0));

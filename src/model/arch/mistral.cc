@@ -10,8 +10,8 @@ namespace tq {
 ModelSpec ParseMistral(ConfigReader& config) {
   ModelSpec spec = ReadDecoder(config, {});
   if (!config.status().ok()) return spec;
-  spec.ropes = {
-      ReadRope(config, AttentionOf(spec.blocks[0]).head_dim, {10000.0, spec.max_position_embeddings})};
+  spec.ropes = {ReadRope(config, AttentionOf(spec.blocks[0]).head_dim,
+                         {10000.0, spec.max_position_embeddings})};
   const auto window = static_cast<int>(config.Int("sliding_window", 0));
   const std::vector<bool> sliding =
       ReadSlidingLayers(config, spec.blocks.size(), std::vector<bool>(spec.blocks.size(), true));
@@ -21,8 +21,8 @@ ModelSpec ParseMistral(ConfigReader& config) {
   return spec;
 }
 
-// ministral3 (also the text part of mistral3): full attention; queries grow with the logarithm of the
-// position.
+// ministral3 (also the text part of mistral3): full attention; queries grow with the logarithm of
+// the position.
 ModelSpec ParseMinistral3(ConfigReader& config) {
   ModelSpec spec = ParseMistral(config);
   if (!config.status().ok()) return spec;

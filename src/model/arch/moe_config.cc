@@ -19,8 +19,9 @@ void CheckTopK(ConfigReader& config, const RouterRule& rule) {
 // Sizes, groups and shared experts, which both deepseek routers spell alike.
 MoeSpec ReadGroupedMoe(ConfigReader& config, const SigmoidMoeDefaults& defaults) {
   MoeSpec moe;
-  moe.router.num_experts = ReadSize(config, {"n_routed_experts", "num_experts", "num_local_experts"},
-                                    defaults.num_experts, kMaxExperts);
+  moe.router.num_experts =
+      ReadSize(config, {"n_routed_experts", "num_experts", "num_local_experts"},
+               defaults.num_experts, kMaxExperts);
   moe.router.top_k = ReadSize(config, {"num_experts_per_tok", "num_experts_per_token"},
                               defaults.top_k, kMaxExperts);
   moe.router.num_groups = ReadSize(config, {"n_group", "num_expert_group"}, 1, kMaxExperts);
@@ -31,7 +32,8 @@ MoeSpec ReadGroupedMoe(ConfigReader& config, const SigmoidMoeDefaults& defaults)
   if (moe.router.num_experts % moe.router.num_groups != 0 ||
       moe.router.top_groups > moe.router.num_groups ||
       moe.router.top_k > moe.router.num_experts / moe.router.num_groups * moe.router.top_groups) {
-    config.Fail(Corrupt(config.where() + ": n_group, topk_group: expected groups of equal size that "
+    config.Fail(Corrupt(config.where() +
+                        ": n_group, topk_group: expected groups of equal size that "
                         "hold the experts per token"));
   }
   moe.expert.intermediate_size =
@@ -60,7 +62,8 @@ std::vector<bool> ReadSparseLayers(ConfigReader& config, size_t num_layers, int6
   const int64_t frequency = config.Int("moe_layer_freq", 1);
   const std::vector<std::string> types = config.StringList("mlp_layer_types");
   if (step < 1 || frequency < 1 || (!types.empty() && types.size() < num_layers)) {
-    config.Fail(Corrupt(config.where() + ": expected decoder_sparse_step and moe_layer_freq of 1 or "
+    config.Fail(Corrupt(config.where() +
+                        ": expected decoder_sparse_step and moe_layer_freq of 1 or "
                         "more, and one of mlp_layer_types per layer"));
     return sparse;
   }
@@ -70,7 +73,8 @@ std::vector<bool> ReadSparseLayers(ConfigReader& config, size_t num_layers, int6
       sparse[i] = types[i] == "sparse";
       continue;
     }
-    const bool listed = std::find(dense_layers.begin(), dense_layers.end(), layer) != dense_layers.end();
+    const bool listed =
+        std::find(dense_layers.begin(), dense_layers.end(), layer) != dense_layers.end();
     sparse[i] = !listed && (layer + 1) % step == 0 && layer >= first && layer % frequency == 0;
   }
   return sparse;
@@ -94,10 +98,9 @@ MoeSpec ReadQwenMoe(ConfigReader& config, bool shared, bool norm_topk_default) {
 }
 
 MoeSpec ReadGroupSoftmaxMoe(ConfigReader& config, bool greedy) {
-  MoeSpec moe = ReadGroupedMoe(config, {.num_experts = 64,
-                                        .top_k = 6,
-                                        .moe_intermediate_size = 1408,
-                                        .num_shared_experts = 2});
+  MoeSpec moe = ReadGroupedMoe(
+      config,
+      {.num_experts = 64, .top_k = 6, .moe_intermediate_size = 1408, .num_shared_experts = 2});
   moe.router.score = RouterScore::kSoftmax;
   moe.router.group_by_max = true;
   if (greedy) moe.router.num_groups = moe.router.top_groups = 1;

@@ -1,5 +1,5 @@
-// muse_glimmer (text part): norms of embeddings, queries and keys without weights, sandwich norms, rope
-// on some layers only, a sigmoid gate on attention, scaled and capped logits.
+// muse_glimmer (text part): norms of embeddings, queries and keys without weights, sandwich norms,
+// rope on some layers only, a sigmoid gate on attention, scaled and capped logits.
 #include <cmath>
 
 #include <nlohmann/json.hpp>
@@ -10,14 +10,14 @@
 namespace tq {
 
 ModelSpec ParseMuseGlimmer(ConfigReader& config) {
-  ModelSpec spec = ReadDecoder(config, {.rms_norm_eps = 1e-5f,
-                                        .head_dim = 128,
-                                        .activation_key = "hidden_activation"});
+  ModelSpec spec = ReadDecoder(
+      config, {.rms_norm_eps = 1e-5f, .head_dim = 128, .activation_key = "hidden_activation"});
   if (!config.status().ok()) return spec;
   const float eps = spec.head.norm.eps;
   const auto post_eps = static_cast<float>(config.Number("post_norm_eps", 1e-8));
   spec.embed_norm = NormSpec{.eps = eps, .weight = false};
-  spec.head.logit_scale = static_cast<float>(config.Number("output_multiplier", 0.19611613513818404));
+  spec.head.logit_scale =
+      static_cast<float>(config.Number("output_multiplier", 0.19611613513818404));
   spec.head.final_logit_softcapping =
       static_cast<float>(config.Number("final_logit_softcapping", 20.0));
   const size_t layers = spec.blocks.size();
@@ -29,7 +29,8 @@ ModelSpec ParseMuseGlimmer(ConfigReader& config) {
   // One theta per layer, 0: no rope. All others must agree, since rope_parameters holds one.
   std::vector<bool> rotates = sliding;
   double theta = 500000.0;
-  if (const Json* thetas = config.Raw("layer_rope_theta"); thetas != nullptr && thetas->is_array()) {
+  if (const Json* thetas = config.Raw("layer_rope_theta");
+      thetas != nullptr && thetas->is_array()) {
     for (size_t i = 0; i < layers && i < thetas->size(); ++i) {
       const Json& value = (*thetas)[i];
       rotates[i] = value.is_number() && value.get<double>() != 0;
@@ -38,7 +39,8 @@ ModelSpec ParseMuseGlimmer(ConfigReader& config) {
     for (size_t i = 0; i < layers && i < thetas->size(); ++i) {
       const Json& value = (*thetas)[i];
       if (rotates[i] && value.get<double>() != theta) {
-        config.Fail(Unsupported(config.where() + ": layer_rope_theta: expected one value or 0, found " +
+        config.Fail(Unsupported(config.where() +
+                                ": layer_rope_theta: expected one value or 0, found " +
                                 thetas->dump()));
       }
     }

@@ -66,8 +66,8 @@ Mamba2Spec ReadMamba(ConfigReader& config, float eps) {
 }
 
 MoeSpec ReadExperts(ConfigReader& config, const DenseFfnSpec& dense) {
-  MoeSpec moe = ReadSigmoidMoe(
-      config, {.num_experts = 8, .top_k = 2, .moe_intermediate_size = 7688});
+  MoeSpec moe =
+      ReadSigmoidMoe(config, {.num_experts = 8, .top_k = 2, .moe_intermediate_size = 7688});
   const int64_t width = moe.expert.intermediate_size;
   const int shared = ReadSize(config, {"moe_shared_expert_intermediate_size"}, 7688);
   moe.expert = dense;
@@ -95,8 +95,10 @@ ModelSpec ParseNemotronH(ConfigReader& config) {
   ModelSpec spec = ReadDecoder(config, defaults);
   if (!config.status().ok()) return spec;
   if (spec.blocks.size() != pattern.size()) {
-    config.Fail(Corrupt(config.where() + ": expected one entry of hybrid_override_pattern (or "
-                        "layers_block_type) per layer, found " + std::to_string(pattern.size())));
+    config.Fail(Corrupt(config.where() +
+                        ": expected one entry of hybrid_override_pattern (or "
+                        "layers_block_type) per layer, found " +
+                        std::to_string(pattern.size())));
     return spec;
   }
   if (config.String("mlp_hidden_act", "relu2") != "relu2") {
@@ -119,13 +121,23 @@ ModelSpec ParseNemotronH(ConfigReader& config) {
     block.mixer = std::monostate{};
     block.ffn = std::monostate{};
     switch (pattern[i]) {
-      case 'M': block.mixer = mamba; break;
-      case '*': block.mixer = attention; break;
-      case '-': block.ffn = dense; break;
-      case 'E': block.ffn = moe; break;
+      case 'M':
+        block.mixer = mamba;
+        break;
+      case '*':
+        block.mixer = attention;
+        break;
+      case '-':
+        block.ffn = dense;
+        break;
+      case 'E':
+        block.ffn = moe;
+        break;
       default:
-        config.Fail(Corrupt(config.where() + ": hybrid_override_pattern: expected M, *, - or E for "
-                            "layer " + std::to_string(i)));
+        config.Fail(Corrupt(config.where() +
+                            ": hybrid_override_pattern: expected M, *, - or E for "
+                            "layer " +
+                            std::to_string(i)));
         return spec;
     }
   }

@@ -11,8 +11,8 @@ namespace tq {
 ModelSpec ParseQwen2(ConfigReader& config) {
   ModelSpec spec = ReadDecoder(config, {});
   if (!config.status().ok()) return spec;
-  spec.ropes = {
-      ReadRope(config, AttentionOf(spec.blocks[0]).head_dim, {10000.0, spec.max_position_embeddings})};
+  spec.ropes = {ReadRope(config, AttentionOf(spec.blocks[0]).head_dim,
+                         {10000.0, spec.max_position_embeddings})};
   for (BlockSpec& block : spec.blocks) {
     AttentionSpec& mixer = AttentionOf(block);
     mixer.q_bias = mixer.k_bias = mixer.v_bias = true;

@@ -11,8 +11,8 @@ namespace tq {
 ModelSpec ParseQwen3(ConfigReader& config) {
   ModelSpec spec = ReadDecoder(config, {.head_dim = 128});
   if (!config.status().ok()) return spec;
-  spec.ropes = {
-      ReadRope(config, AttentionOf(spec.blocks[0]).head_dim, {10000.0, spec.max_position_embeddings})};
+  spec.ropes = {ReadRope(config, AttentionOf(spec.blocks[0]).head_dim,
+                         {10000.0, spec.max_position_embeddings})};
   const bool bias = config.Bool("attention_bias", false);
   for (BlockSpec& block : spec.blocks) {
     AttentionSpec& mixer = AttentionOf(block);

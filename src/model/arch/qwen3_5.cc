@@ -1,5 +1,5 @@
-// qwen3_5 (dense) and qwen3_5_moe: Gated DeltaNet and gated attention. The text part; the config may be
-// the text_config of a multimodal one.
+// qwen3_5 (dense) and qwen3_5_moe: Gated DeltaNet and gated attention. The text part; the config
+// may be the text_config of a multimodal one.
 #include <nlohmann/json.hpp>
 
 #include "model/arch/qwen_hybrid.h"

@@ -21,7 +21,8 @@ ModelSpec ParseQwen3Moe(ConfigReader& config) {
     mixer.qk_norm = block.norm;
     mixer.sliding_window = use_window ? window : 0;
   }
-  ApplyMoe(ReadSparseLayers(config, spec.blocks.size(), 0), ReadQwenMoe(config, false, false), spec);
+  ApplyMoe(ReadSparseLayers(config, spec.blocks.size(), 0), ReadQwenMoe(config, false, false),
+           spec);
   return spec;
 }
 

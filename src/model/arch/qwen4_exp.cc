@@ -1,5 +1,5 @@
-// qwen4_exp (text part): the qwen hybrid on several residual streams, block-sparse attention, n-gram
-// embeddings.
+// qwen4_exp (text part): the qwen hybrid on several residual streams, block-sparse attention,
+// n-gram embeddings.
 #include <algorithm>
 
 #include <nlohmann/json.hpp>
@@ -18,9 +18,11 @@ BlockIndexSpec ReadIndexer(ConfigReader& config, const NormSpec& norm) {
   index.norm = norm;
   if (config.Int("indexer_kv_heads", 1) != 1 || 64 % index.block != 0 || index.head_dim % 2 != 0 ||
       index.budget < index.block) {
-    config.Fail(Unsupported(config.where() + ": expected indexer_kv_heads 1, an even indexer_head_dim, "
-                            "an indexer_compress_ratio that divides 64 and a budget of one block or "
-                            "more"));
+    config.Fail(
+        Unsupported(config.where() +
+                    ": expected indexer_kv_heads 1, an even indexer_head_dim, "
+                    "an indexer_compress_ratio that divides 64 and a budget of one block or "
+                    "more"));
   }
   return index;
 }
@@ -33,11 +35,13 @@ NgramSpec ReadNgrams(ConfigReader& config, int64_t hidden) {
   out.heads_per_ngram = ReadSize(config, {"heads_per_ngram"}, 8, 64);
   out.num_shards = ReadSize(config, {"split_ngram_parts"}, 512, 4096);
   const int64_t base = ReadSize(config, {"ngram_vocab_size_base"}, 20000000, int64_t{1} << 30);
-  const int64_t unit = ReadSize(config, {"make_ngram_vocab_size_divisible_by"}, 128, int64_t{1} << 20);
+  const int64_t unit =
+      ReadSize(config, {"make_ngram_vocab_size_divisible_by"}, 128, int64_t{1} << 20);
   const int heads = (out.ngram_size - 1) * out.heads_per_ngram;
   if (heads < 1 || out.embed_dim % heads != 0) {
     config.Fail(Corrupt(config.where() + ": ple_embed_dim: expected a multiple of " +
-                        std::to_string(heads) + " hash heads, found " + std::to_string(out.embed_dim)));
+                        std::to_string(heads) + " hash heads, found " +
+                        std::to_string(out.embed_dim)));
     return out;
   }
   out.first_prime_at = base;
@@ -45,7 +49,8 @@ NgramSpec ReadNgrams(ConfigReader& config, int64_t hidden) {
   const Json* eos = config.Raw("eos_token_id");
   if (eos != nullptr && eos->is_array() && !eos->empty()) eos = &(*eos)[0];
   if (eos == nullptr || !eos->is_number_integer()) {
-    config.Fail(Corrupt(config.where() + ": eos_token_id: expected an id (n-grams are padded with it)"));
+    config.Fail(
+        Corrupt(config.where() + ": eos_token_id: expected an id (n-grams are padded with it)"));
     return out;
   }
   out.padding_id = eos->get<int32_t>();
@@ -65,8 +70,8 @@ ModelSpec ParseQwen4Exp(ConfigReader& config) {
   const BlockIndexSpec index = ReadIndexer(config, norm);
   const std::string gate = config.String("output_gate_type", config.String("hidden_act", "silu"));
   if (gate != "silu" && gate != "sigmoid") {
-    config.Fail(Unsupported(config.where() + ": output_gate_type: expected silu or sigmoid, found \"" +
-                            gate + "\""));
+    config.Fail(Unsupported(
+        config.where() + ": output_gate_type: expected silu or sigmoid, found \"" + gate + "\""));
   }
   const std::vector<int64_t> ngram_layers = config.IntList("ple_layer_ids");
   for (size_t i = 0; i < spec.blocks.size(); ++i) {

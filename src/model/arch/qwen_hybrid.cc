@@ -18,9 +18,11 @@ GatedDeltaNetSpec ReadDeltaNet(ConfigReader& config, float eps) {
   out.conv_kernel = ReadSize(config, {"linear_conv_kernel_dim"}, 4, 64);
   out.norm_eps = eps;
   if (out.num_value_heads % out.num_key_heads != 0) {
-    config.Fail(Corrupt(config.where() + ": expected linear_num_value_heads divisible by "
-                        "linear_num_key_heads, found " + std::to_string(out.num_value_heads) +
-                        " and " + std::to_string(out.num_key_heads)));
+    config.Fail(Corrupt(config.where() +
+                        ": expected linear_num_value_heads divisible by "
+                        "linear_num_key_heads, found " +
+                        std::to_string(out.num_value_heads) + " and " +
+                        std::to_string(out.num_key_heads)));
   }
   return out;
 }
@@ -35,13 +37,14 @@ std::vector<bool> ReadPattern(ConfigReader& config, size_t num_layers,
   const std::vector<std::string> names = config.StringList("layer_types");
   for (size_t i = 0; i < num_layers; ++i) {
     const std::string name = i < names.size() ? names[i] : "";
-    const bool other = std::find(attention_names.begin(), attention_names.end(), name) !=
-                       attention_names.end();
+    const bool other =
+        std::find(attention_names.begin(), attention_names.end(), name) != attention_names.end();
     out[i] = name == "full_attention" || other;
     if (!out[i] && name != "linear_attention") {
-      config.Fail(Unsupported(config.where() + ": layer_types: expected full_attention or "
-                              "linear_attention for layer " + std::to_string(i) + ", found \"" +
-                              name + "\""));
+      config.Fail(Unsupported(config.where() +
+                              ": layer_types: expected full_attention or "
+                              "linear_attention for layer " +
+                              std::to_string(i) + ", found \"" + name + "\""));
     }
   }
   return out;

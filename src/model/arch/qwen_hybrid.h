@@ -1,5 +1,5 @@
-// What the hybrids of the qwen families share: Gated DeltaNet layers and gated attention in a pattern,
-// norms stored as w - 1.
+// What the hybrids of the qwen families share: Gated DeltaNet layers and gated attention in a
+// pattern, norms stored as w - 1.
 #pragma once
 
 #include "model/arch/moe_config.h"

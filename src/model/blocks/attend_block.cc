@@ -35,18 +35,18 @@ Result<std::unique_ptr<Block>> AttendBlock::Load(const ModelSpec& model, const B
   const int64_t hidden = model.hidden_size;
   block->hidden_ = hidden;
   block->snapshot_ = spec.snapshot;
-  TQ_ASSIGN_OR_RETURN(block->mixer_mix_,
-                      ResidualMix::Load(spec.prefix + "self_attention_res", spec.norm.eps, hidden,
-                                        loader));
-  TQ_ASSIGN_OR_RETURN(block->mixer_norm_, Norm::Load(spec.norm, spec.prefix + "input_layernorm.weight",
-                                                     hidden, loader));
+  TQ_ASSIGN_OR_RETURN(block->mixer_mix_, ResidualMix::Load(spec.prefix + "self_attention_res",
+                                                           spec.norm.eps, hidden, loader));
+  TQ_ASSIGN_OR_RETURN(
+      block->mixer_norm_,
+      Norm::Load(spec.norm, spec.prefix + "input_layernorm.weight", hidden, loader));
   TQ_ASSIGN_OR_RETURN(block->mixer_,
                       LoadMixer(spec.mixer, spec.prefix + spec.mixer_name, hidden, loader));
-  TQ_ASSIGN_OR_RETURN(block->ffn_mix_, ResidualMix::Load(spec.prefix + "mlp_res", spec.norm.eps,
-                                                         hidden, loader));
-  TQ_ASSIGN_OR_RETURN(block->ffn_norm_,
-                      Norm::Load(spec.norm, spec.prefix + "post_attention_layernorm.weight", hidden,
-                                 loader));
+  TQ_ASSIGN_OR_RETURN(block->ffn_mix_,
+                      ResidualMix::Load(spec.prefix + "mlp_res", spec.norm.eps, hidden, loader));
+  TQ_ASSIGN_OR_RETURN(
+      block->ffn_norm_,
+      Norm::Load(spec.norm, spec.prefix + "post_attention_layernorm.weight", hidden, loader));
   TQ_ASSIGN_OR_RETURN(block->ffn_, LoadFfn(spec.ffn, spec.prefix + spec.ffn_name, hidden, loader));
   return std::unique_ptr<Block>(std::move(block));
 }
@@ -55,8 +55,8 @@ void AttendBlock::Forward(StepContext& step, Residuals& residuals, KvCache& cach
                           size_t layer) const {
   const int64_t rows = step.num_tokens();
   const int64_t n = rows * hidden_;
-  // A snapshot keeps the old buffer for the rest of the step; the residual goes on in a new one, which
-  // therefore is taken before the scope of this block's own memory.
+  // A snapshot keeps the old buffer for the rest of the step; the residual goes on in a new one,
+  // which therefore is taken before the scope of this block's own memory.
   float* fresh = snapshot_ ? step.Floats(n) : nullptr;
   const ScratchScope scope(step.scratch);
   float* in = step.Floats(n);

@@ -1,4 +1,5 @@
-// A block of kimi_k3: each part reads a softmax mix of the residual and of snapshots of earlier ones.
+// A block of kimi_k3: each part reads a softmax mix of the residual and of snapshots of earlier
+// ones.
 #pragma once
 
 #include "model/block.h"

@@ -9,17 +9,17 @@ Result<HyperConnection> HyperConnection::Load(const ModelSpec& model, const std:
   out.hidden_ = model.hidden_size;
   out.rank_ = model.hyper_rank;
   const int64_t width = model.num_streams * model.hidden_size;
-  TQ_ASSIGN_OR_RETURN(out.norm_, Norm::Load(model.hyper_norm, prefix + "hc_norm.weight", width,
-                                            loader));
-  TQ_ASSIGN_OR_RETURN(out.mix_down_, loader.LoadLinear(prefix + "input_mix_weight_down",
-                                                       model.hyper_rank, width, false,
-                                                       TensorRole::kSmall));
+  TQ_ASSIGN_OR_RETURN(out.norm_,
+                      Norm::Load(model.hyper_norm, prefix + "hc_norm.weight", width, loader));
+  TQ_ASSIGN_OR_RETURN(out.mix_down_,
+                      loader.LoadLinear(prefix + "input_mix_weight_down", model.hyper_rank, width,
+                                        false, TensorRole::kSmall));
   TQ_ASSIGN_OR_RETURN(out.mix_up_, loader.LoadLinear(prefix + "input_mix_weight_up", width,
                                                      model.hyper_rank, false, TensorRole::kSmall));
   if (writes_back) {
-    TQ_ASSIGN_OR_RETURN(out.inject_, loader.LoadLinear(prefix + "block_inject_weight",
-                                                       model.num_streams, width, false,
-                                                       TensorRole::kSmall));
+    TQ_ASSIGN_OR_RETURN(out.inject_,
+                        loader.LoadLinear(prefix + "block_inject_weight", model.num_streams, width,
+                                          false, TensorRole::kSmall));
   }
   return out;
 }
@@ -52,12 +52,8 @@ void HyperConnection::Read(StepContext& step, const float* x, float* in, float* 
   } else {
     Project(step, scaled, rows, {{&mix_down_, low}});
   }
-  step.backend.Map({.x = low,
-                    .x_stride = rank_,
-                    .out = low,
-                    .num_rows = rows,
-                    .n = rank_,
-                    .fn = MapFn::kSilu});
+  step.backend.Map(
+      {.x = low, .x_stride = rank_, .out = low, .num_rows = rows, .n = rank_, .fn = MapFn::kSilu});
   Project(step, low, rows, {{&mix_up_, mix}});
   step.backend.Map({.x = mix,
                     .x_stride = width,
@@ -88,14 +84,14 @@ Result<std::unique_ptr<Block>> HyperBlock::Load(const ModelSpec& model, const Bl
     TQ_ASSIGN_OR_RETURN(block->ngram_,
                         NgramEmbedding::Load(model, *spec.ngram, spec.prefix + "ple.", loader));
   }
-  TQ_ASSIGN_OR_RETURN(block->mixer_connection_,
-                      HyperConnection::Load(model, spec.prefix + "attn_hyper_connection.", true,
-                                            loader));
+  TQ_ASSIGN_OR_RETURN(
+      block->mixer_connection_,
+      HyperConnection::Load(model, spec.prefix + "attn_hyper_connection.", true, loader));
   TQ_ASSIGN_OR_RETURN(block->mixer_,
                       LoadMixer(spec.mixer, spec.prefix + spec.mixer_name, hidden, loader));
-  TQ_ASSIGN_OR_RETURN(block->ffn_connection_,
-                      HyperConnection::Load(model, spec.prefix + "mlp_hyper_connection.", true,
-                                            loader));
+  TQ_ASSIGN_OR_RETURN(
+      block->ffn_connection_,
+      HyperConnection::Load(model, spec.prefix + "mlp_hyper_connection.", true, loader));
   TQ_ASSIGN_OR_RETURN(block->ffn_, LoadFfn(spec.ffn, spec.prefix + spec.ffn_name, hidden, loader));
   return std::unique_ptr<Block>(std::move(block));
 }

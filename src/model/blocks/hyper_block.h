@@ -1,5 +1,5 @@
-// A block of qwen4_exp: several residual streams. Each part reads a learned mix of them and writes back
-// to all, with a gain per stream; a block may also add an embedding of hashed n-grams.
+// A block of qwen4_exp: several residual streams. Each part reads a learned mix of them and writes
+// back to all, with a gain per stream; a block may also add an embedding of hashed n-grams.
 #pragma once
 
 #include "model/block.h"

@@ -12,8 +12,8 @@ bool IsPrime(int64_t n) {
   return n >= 2;
 }
 
-// Every hash head has a prime number of rows: the next one from first_prime_at on that no earlier head,
-// of this or an earlier layer, has taken.
+// Every hash head has a prime number of rows: the next one from first_prime_at on that no earlier
+// head, of this or an earlier layer, has taken.
 int64_t RowsPerShard(const NgramSpec& spec, int num_heads) {
   int64_t rows = 0;
   int64_t prime = spec.first_prime_at - 1;
@@ -99,12 +99,15 @@ void NgramEmbedding::HashTokens(StepContext& step, StateRef state, int64_t* rows
       int64_t* out = rows + token * num_heads();
       uint64_t mix = 0;
       for (int s = 0; s < n; ++s) {
-        const int64_t shifted = s <= length ? history[static_cast<size_t>(n - 1 - s)] : spec_.padding_id;
-        mix ^= static_cast<uint64_t>(shifted) * static_cast<uint64_t>(multipliers_[static_cast<size_t>(s)]);
+        const int64_t shifted =
+            s <= length ? history[static_cast<size_t>(n - 1 - s)] : spec_.padding_id;
+        mix ^= static_cast<uint64_t>(shifted) *
+               static_cast<uint64_t>(multipliers_[static_cast<size_t>(s)]);
         if (s == 0) continue;
         for (int j = 0; j < spec_.heads_per_ngram; ++j) {
           const auto head = static_cast<size_t>((s - 1) * spec_.heads_per_ngram + j);
-          out[head] = static_cast<int64_t>(mix % static_cast<uint64_t>(primes_[head])) + offsets_[head];
+          out[head] =
+              static_cast<int64_t>(mix % static_cast<uint64_t>(primes_[head])) + offsets_[head];
         }
       }
       length = id == spec_.padding_id ? 0 : std::min<int64_t>(length + 1, n);

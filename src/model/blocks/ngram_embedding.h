@@ -22,9 +22,7 @@ class NgramEmbedding {
   int64_t head_dim() const { return spec_.embed_dim / num_heads(); }
   int64_t width() const { return num_streams_ * hidden_; }
   int64_t id_state() const { return spec_.ngram_size; }
-  int64_t conv_state() const {
-    return int64_t{spec_.conv_kernel - 1} * spec_.ngram_size * width();
-  }
+  int64_t conv_state() const { return int64_t{spec_.conv_kernel - 1} * spec_.ngram_size * width(); }
   // rows [T, num_heads]: rows of the whole table.
   void HashTokens(StepContext& step, StateRef state, int64_t* rows) const;
   // out [T, embed_dim].

@@ -10,17 +10,18 @@ Result<std::unique_ptr<Block>> PlainBlock::Load(const ModelSpec& model, const Bl
   block->hidden_ = hidden;
   const bool single = spec.residual == Residual::kSingle;
   const bool sandwich = spec.residual == Residual::kSandwich;
-  TQ_ASSIGN_OR_RETURN(block->mixer_norm_,
-                      Norm::Load(spec.norm, spec.prefix + (single ? "norm" : "input_layernorm") + ".weight",
-                                 hidden, loader));
+  TQ_ASSIGN_OR_RETURN(
+      block->mixer_norm_,
+      Norm::Load(spec.norm, spec.prefix + (single ? "norm" : "input_layernorm") + ".weight", hidden,
+                 loader));
   TQ_ASSIGN_OR_RETURN(block->mixer_,
                       LoadMixer(spec.mixer, spec.prefix + spec.mixer_name, hidden, loader));
   const std::string post = spec.prefix + "post_attention_layernorm.weight";
   if (sandwich) {
     TQ_ASSIGN_OR_RETURN(block->post_mixer_norm_, Norm::Load(spec.post_norm, post, hidden, loader));
-    TQ_ASSIGN_OR_RETURN(block->ffn_norm_,
-                        Norm::Load(spec.norm, spec.prefix + "pre_feedforward_layernorm.weight",
-                                   hidden, loader));
+    TQ_ASSIGN_OR_RETURN(
+        block->ffn_norm_,
+        Norm::Load(spec.norm, spec.prefix + "pre_feedforward_layernorm.weight", hidden, loader));
   } else if (!single) {
     TQ_ASSIGN_OR_RETURN(block->ffn_norm_, Norm::Load(spec.norm, post, hidden, loader));
   }
@@ -47,9 +48,9 @@ Status PlainBlock::LoadSandwich(const BlockSpec& spec, TensorLoader& loader) {
     per_layer_ = spec.per_layer_input;
     TQ_ASSIGN_OR_RETURN(per_layer_gate_, loader.LoadLinear(spec.prefix + "per_layer_input_gate",
                                                            per_layer_, hidden_, false));
-    TQ_ASSIGN_OR_RETURN(per_layer_projection_,
-                        loader.LoadLinear(spec.prefix + "per_layer_projection", hidden_,
-                                          per_layer_, false));
+    TQ_ASSIGN_OR_RETURN(
+        per_layer_projection_,
+        loader.LoadLinear(spec.prefix + "per_layer_projection", hidden_, per_layer_, false));
     TQ_ASSIGN_OR_RETURN(post_per_layer_norm_, norm(spec.norm, "post_per_layer_input_norm"));
   }
   if (!spec.layer_scalar.empty()) {
@@ -121,13 +122,12 @@ void PlainBlock::AddPerLayerInput(StepContext& step, const Residuals& residuals,
   float* input = step.Floats(rows * per_layer_);
   float* y = step.Floats(rows * hidden_);
   Project(step, residuals.x, rows, {{&per_layer_gate_, gate}});
-  step.backend.CopyRows(
-      {.x = residuals.per_layer_inputs + static_cast<int64_t>(layer) * per_layer_,
-       .x_stride = num_layers_ * per_layer_,
-       .out = input,
-       .out_stride = per_layer_,
-       .num_rows = rows,
-       .n = per_layer_});
+  step.backend.CopyRows({.x = residuals.per_layer_inputs + static_cast<int64_t>(layer) * per_layer_,
+                         .x_stride = num_layers_ * per_layer_,
+                         .out = input,
+                         .out_stride = per_layer_,
+                         .num_rows = rows,
+                         .n = per_layer_});
   step.backend.Glu({Activation::kGeluTanh, gate, input, gate, rows * per_layer_});
   Project(step, gate, rows, {{&per_layer_projection_, y}});
   post_per_layer_norm_.Apply(step, y, y, rows, hidden_);

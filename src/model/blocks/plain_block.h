@@ -1,6 +1,6 @@
 // One residual stream: a mixer and a feed-forward part with norms before (kPre), before and after
-// (kSandwich), or one part alone (kSingle). Gemma 4's additions hang on the sandwich form: a MoE beside
-// the dense part, a per-layer embedding, a scalar at the end.
+// (kSandwich), or one part alone (kSingle). Gemma 4's additions hang on the sandwich form: a MoE
+// beside the dense part, a per-layer embedding, a scalar at the end.
 #pragma once
 
 #include "model/block.h"

@@ -18,7 +18,8 @@ class DenseFfn : public Ffn {
   Linear gate_proj_, up_proj_, down_proj_;
 };
 
-// The part between the matrices, n values each; gate is null for an ungated one. The result is in up.
+// The part between the matrices, n values each; gate is null for an ungated one. The result is in
+// up.
 void ActivateFfn(StepContext& step, const DenseFfnSpec& spec, const float* gate, float* up,
                  int64_t n);
 

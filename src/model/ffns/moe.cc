@@ -30,8 +30,9 @@ Result<std::unique_ptr<Ffn>> Moe::Load(const MoeSpec& spec, const std::string& p
                                                      hidden_size, loader));
   }
   if (spec.shared_gate) {
-    TQ_ASSIGN_OR_RETURN(out->shared_gate_, loader.LoadLinear(prefix + "shared_expert_gate", 1,
-                                                             hidden_size, false, TensorRole::kSmall));
+    TQ_ASSIGN_OR_RETURN(out->shared_gate_,
+                        loader.LoadLinear(prefix + "shared_expert_gate", 1, hidden_size, false,
+                                          TensorRole::kSmall));
   }
   return std::unique_ptr<Ffn>(std::move(out));
 }
@@ -52,8 +53,8 @@ Status Moe::LoadRouter(const std::string& prefix, TensorLoader& loader) {
     // The reference divides the normed input by sqrt(hidden_size) as well.
     const auto root = static_cast<float>(1.0 / std::sqrt(static_cast<double>(hidden_)));
     for (float& scale : router_scale_) scale *= root;
-    TQ_ASSIGN_OR_RETURN(expert_scale_, loader.Vector(parent + "per_expert_scale", num_experts,
-                                                     TensorRole::kSmall));
+    TQ_ASSIGN_OR_RETURN(
+        expert_scale_, loader.Vector(parent + "per_expert_scale", num_experts, TensorRole::kSmall));
   }
   return Status::Ok();
 }
@@ -134,7 +135,8 @@ void Moe::RunExperts(StepContext& step, const float* x, const Dispatch& dispatch
   float* gathered = nullptr;
   if (!single) {
     gathered = step.Floats(dispatch.num_rows * width);
-    step.backend.CopyRows({x, width, gathered, width, dispatch.num_rows, width, dispatch.token_of_row});
+    step.backend.CopyRows(
+        {x, width, gathered, width, dispatch.num_rows, width, dispatch.token_of_row});
   }
   float* up = step.Floats(dispatch.num_rows * inner);
   float* gate = spec_.expert.gated ? step.Floats(dispatch.num_rows * inner) : nullptr;

@@ -1,6 +1,6 @@
-// Mixture of experts: a router picks top_k experts for each token; their weighted sum, plus a shared
-// expert where the model has one. Every expert is a set of matrices of its own, so that a token's
-// result does not depend on which other tokens chose the same expert.
+// Mixture of experts: a router picks top_k experts for each token; their weighted sum, plus a
+// shared expert where the model has one. Every expert is a set of matrices of its own, so that a
+// token's result does not depend on which other tokens chose the same expert.
 #pragma once
 
 #include "model/block.h"
@@ -20,10 +20,10 @@ class Moe : public Ffn {
   };
   // Where the rows of each expert lie, after sorting (token, choice) pairs by expert.
   struct Dispatch {
-    int64_t num_rows;          // T * top_k
-    int32_t* begin;            // [E + 1]: rows of expert e are [begin[e], begin[e + 1])
-    int32_t* token_of_row;     // [num_rows]
-    int32_t* row_of_choice;    // [T, top_k]
+    int64_t num_rows;        // T * top_k
+    int32_t* begin;          // [E + 1]: rows of expert e are [begin[e], begin[e + 1])
+    int32_t* token_of_row;   // [num_rows]
+    int32_t* row_of_choice;  // [T, top_k]
   };
 
   Moe(const MoeSpec& spec, int64_t hidden_size) : spec_(spec), hidden_(hidden_size) {}

@@ -1,6 +1,6 @@
 // Softmax attention with grouped KV heads, and its options: biases, per-head norms, rope, sliding
-// window, output gates, sinks, values taken from the keys, K and V shared with an earlier layer, and
-// sparse attention over the best blocks of keys.
+// window, output gates, sinks, values taken from the keys, K and V shared with an earlier layer,
+// and sparse attention over the best blocks of keys.
 #pragma once
 
 #include "model/block.h"

@@ -14,25 +14,21 @@ Result<BlockIndex> BlockIndex::Load(const BlockIndexSpec& spec, int rope, const 
   const int64_t d = spec.head_dim;
   TQ_ASSIGN_OR_RETURN(out.index_qk_proj_,
                       loader.LoadLinear(prefix + "index_qk_proj", (spec.num_heads + 1) * d,
-                                        hidden_size, false));
-  TQ_ASSIGN_OR_RETURN(out.q_norm_,
-                      Norm::Load(spec.norm, prefix + "q_layernorm.weight", d, loader));
-  TQ_ASSIGN_OR_RETURN(out.k_norm_,
-                      Norm::Load(spec.norm, prefix + "k_layernorm.weight", d, loader));
+                                        hidden_size, false, TensorRole::kSmall));
+  TQ_ASSIGN_OR_RETURN(out.q_norm_, Norm::Load(spec.norm, prefix + "q_layernorm.weight", d, loader));
+  TQ_ASSIGN_OR_RETURN(out.k_norm_, Norm::Load(spec.norm, prefix + "k_layernorm.weight", d, loader));
   out.mean_.assign(static_cast<size_t>(spec.block * d), 1.0f / static_cast<float>(spec.block));
   return out;
 }
 
 void BlockIndex::AddNeeds(KvType type, CacheNeeds& needs) const {
-  needs.paged.push_back({.type = type,
-                         .num_kv_heads = 1,
-                         .head_dim = spec_.head_dim,
-                         .values = KvValues::kNone});
+  needs.paged.push_back(
+      {.type = type, .num_kv_heads = 1, .head_dim = spec_.head_dim, .values = KvValues::kNone});
   needs.state_floats += int64_t{spec_.block - 1} * spec_.head_dim;
 }
 
-// Every token gets the mean of itself and the block - 1 tokens before it; only those at a block's end
-// are ever read. The key's position is the block's first.
+// Every token gets the mean of itself and the block - 1 tokens before it; only those at a block's
+// end are ever read. The key's position is the block's first.
 void BlockIndex::AppendKeys(StepContext& step, const float* raw, LayerCache& cache) const {
   const int64_t rows = step.num_tokens();
   const int64_t d = spec_.head_dim;
@@ -77,18 +73,17 @@ BlockIndex::Selection BlockIndex::Select(StepContext& step, const float* x,
       {q, rows, spec_.num_heads, spec_.head_dim, table.rotary_dim, table.cos, table.sin});
   AppendKeys(step, qk + spec_.num_heads * d, cache);
   const LayerCache::Paged& keys = cache.paged[1];
-  step.backend.IndexSelect(
-      {.plan = &step.plan,
-       .layout = keys.layout,
-       .pages = keys.pages.data(),
-       .q = q,
-       .num_heads = spec_.num_heads,
-       .scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(d))),
-       .top_k = spec_.budget / spec_.block,
-       .block = spec_.block,
-       .selected = bits,
-       .selected_stride = stride},
-      step.scratch);
+  step.backend.IndexSelect({.plan = &step.plan,
+                            .layout = keys.layout,
+                            .pages = keys.pages.data(),
+                            .q = q,
+                            .num_heads = spec_.num_heads,
+                            .scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(d))),
+                            .top_k = spec_.budget / spec_.block,
+                            .block = spec_.block,
+                            .selected = bits,
+                            .selected_stride = stride},
+                           step.scratch);
   return {bits, stride};
 }
 

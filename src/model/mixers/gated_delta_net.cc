@@ -13,9 +13,9 @@ Result<std::unique_ptr<Mixer>> GatedDeltaNet::Load(const GatedDeltaNetSpec& spec
   std::unique_ptr<GatedDeltaNet> out(new GatedDeltaNet(spec));
   const int64_t heads = spec.num_value_heads;
   if (spec.fused_projections) {
-    TQ_ASSIGN_OR_RETURN(out->in_proj_qkv_,
-                        loader.LoadLinear(prefix + "in_proj_qkvz",
-                                          out->channels() + out->value_width(), hidden_size, false));
+    TQ_ASSIGN_OR_RETURN(out->in_proj_qkv_, loader.LoadLinear(prefix + "in_proj_qkvz",
+                                                             out->channels() + out->value_width(),
+                                                             hidden_size, false));
     TQ_ASSIGN_OR_RETURN(out->in_proj_b_,
                         loader.LoadLinear(prefix + "in_proj_ba", 2 * heads, hidden_size, false));
   } else {
@@ -28,10 +28,9 @@ Result<std::unique_ptr<Mixer>> GatedDeltaNet::Load(const GatedDeltaNetSpec& spec
     TQ_ASSIGN_OR_RETURN(out->in_proj_a_,
                         loader.LoadLinear(prefix + "in_proj_a", heads, hidden_size, false));
   }
-  TQ_ASSIGN_OR_RETURN(out->conv_, loader.ConvKernel(prefix + "conv1d.weight", out->channels(),
-                                                    spec.conv_kernel));
-  TQ_ASSIGN_OR_RETURN(out->dt_bias_,
-                      loader.Vector(prefix + "dt_bias", heads, TensorRole::kSmall));
+  TQ_ASSIGN_OR_RETURN(
+      out->conv_, loader.ConvKernel(prefix + "conv1d.weight", out->channels(), spec.conv_kernel));
+  TQ_ASSIGN_OR_RETURN(out->dt_bias_, loader.Vector(prefix + "dt_bias", heads, TensorRole::kSmall));
   TQ_ASSIGN_OR_RETURN(out->decay_, loader.Vector(prefix + "A_log", heads, TensorRole::kSmall));
   for (float& a : out->decay_) a = -Exp(a);
   TQ_ASSIGN_OR_RETURN(out->norm_, loader.Vector(prefix + "norm.weight", spec.value_head_dim));
@@ -78,7 +77,8 @@ void GatedDeltaNet::SplitFused(StepContext& step, const float* qkvz, const float
   const int64_t per_key = spec_.num_value_heads / spec_.num_key_heads;
   const int64_t dv = per_key * spec_.value_head_dim;
   const int64_t group = 2 * dk + 2 * dv;
-  const auto copy = [&](const float* in, int64_t in_stride, float* to, int64_t to_stride, int64_t n) {
+  const auto copy = [&](const float* in, int64_t in_stride, float* to, int64_t to_stride,
+                        int64_t n) {
     step.backend.CopyRows({in, in_stride, to, to_stride, rows, n});
   };
   const int64_t in_stride = spec_.num_key_heads * group;

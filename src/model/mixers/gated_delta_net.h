@@ -1,5 +1,5 @@
-// Gated DeltaNet: a causal convolution, then the gated delta rule with one decay per head, a gated norm.
-// Yang et al., "Gated Delta Networks: Improving Mamba2 with Delta Rule", 2024.
+// Gated DeltaNet: a causal convolution, then the gated delta rule with one decay per head, a gated
+// norm. Yang et al., "Gated Delta Networks: Improving Mamba2 with Delta Rule", 2024.
 #pragma once
 
 #include "model/block.h"
@@ -31,15 +31,17 @@ class GatedDeltaNet : public Mixer {
   int64_t channels() const { return 2 * key_width() + value_width(); }
   int64_t conv_state() const { return (spec_.conv_kernel - 1) * channels(); }
   Projected ProjectInputs(StepContext& step, const float* x) const;
-  void SplitFused(StepContext& step, const float* qkvz, const float* ba, const Projected& out) const;
+  void SplitFused(StepContext& step, const float* qkvz, const float* ba,
+                  const Projected& out) const;
 
   GatedDeltaNetSpec spec_;
-  Linear in_proj_qkv_, in_proj_z_, in_proj_b_, in_proj_a_;  // fused: qkvz in the first, ba in the third
+  Linear in_proj_qkv_, in_proj_z_, in_proj_b_,
+      in_proj_a_;  // fused: qkvz in the first, ba in the third
   Linear out_proj_;
-  std::vector<float> conv_;     // [K, C]
-  std::vector<float> dt_bias_;  // [Hv]
-  std::vector<float> decay_;    // [Hv]: -exp(A_log)
-  std::vector<float> norm_;     // [dv]
+  std::vector<float> conv_;               // [K, C]
+  std::vector<float> dt_bias_;            // [Hv]
+  std::vector<float> decay_;              // [Hv]: -exp(A_log)
+  std::vector<float> norm_;               // [dv]
   std::vector<float> q_scale_, k_scale_;  // [dk]: an RMS norm with these is the scaled l2 norm
 };
 

@@ -26,8 +26,8 @@ Result<std::unique_ptr<Mixer>> Kda::Load(const KdaSpec& spec, const std::string&
     TQ_ASSIGN_OR_RETURN(out->g_proj_,
                         loader.LoadLinear(prefix + "g_proj", width, hidden_size, false));
   } else {
-    TQ_ASSIGN_OR_RETURN(out->g_a_proj_, loader.LoadLinear(prefix + "g_a_proj", spec.head_dim,
-                                                          hidden_size, false));
+    TQ_ASSIGN_OR_RETURN(out->g_a_proj_,
+                        loader.LoadLinear(prefix + "g_a_proj", spec.head_dim, hidden_size, false));
     TQ_ASSIGN_OR_RETURN(out->g_b_proj_,
                         loader.LoadLinear(prefix + "g_b_proj", width, spec.head_dim, false));
   }
@@ -93,8 +93,7 @@ void Kda::ProjectLowRank(StepContext& step, const float* x, float* decay, float*
   Project(step, low, rows, {{&g_b_proj_, gate}});
 }
 
-void Kda::Forward(StepContext& step, const float* x, float* y, KvCache& cache,
-                  size_t layer) const {
+void Kda::Forward(StepContext& step, const float* x, float* y, KvCache& cache, size_t layer) const {
   const ScratchScope scope(step.scratch);
   const int64_t rows = step.num_tokens();
   const int64_t n = rows * width();

@@ -32,9 +32,9 @@ class Kda : public Mixer {
   KdaSpec spec_;
   Branch branches_[3];
   Linear f_a_proj_, f_b_proj_, b_proj_, g_proj_, g_a_proj_, g_b_proj_, o_proj_;
-  std::vector<float> dt_bias_;         // [P]
-  std::vector<float> decay_;           // [P]: exp(A_log) of the channel's head; negated when unbounded
-  std::vector<float> o_norm_;          // [d]
+  std::vector<float> dt_bias_;  // [P]
+  std::vector<float> decay_;    // [P]: exp(A_log) of the channel's head; negated when unbounded
+  std::vector<float> o_norm_;   // [d]
   std::vector<float> q_scale_, k_scale_;
 };
 

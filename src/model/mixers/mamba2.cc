@@ -10,11 +10,11 @@ Result<std::unique_ptr<Mixer>> Mamba2::Load(const Mamba2Spec& spec, const std::s
   const int64_t rows = out->width() + out->channels() + spec.num_heads;
   TQ_ASSIGN_OR_RETURN(out->in_proj_,
                       loader.LoadLinear(prefix + "in_proj", rows, hidden_size, spec.proj_bias));
-  TQ_ASSIGN_OR_RETURN(out->conv_, loader.ConvKernel(prefix + "conv1d.weight", out->channels(),
-                                                    spec.conv_kernel));
+  TQ_ASSIGN_OR_RETURN(
+      out->conv_, loader.ConvKernel(prefix + "conv1d.weight", out->channels(), spec.conv_kernel));
   if (spec.conv_bias) {
-    TQ_ASSIGN_OR_RETURN(out->conv_bias_, loader.Vector(prefix + "conv1d.bias", out->channels(),
-                                                       TensorRole::kSmall));
+    TQ_ASSIGN_OR_RETURN(out->conv_bias_,
+                        loader.Vector(prefix + "conv1d.bias", out->channels(), TensorRole::kSmall));
   }
   const auto vector = [&](const char* name) {
     return loader.Vector(prefix + name, spec.num_heads, TensorRole::kSmall);
@@ -100,7 +100,8 @@ void Mamba2::Forward(StepContext& step, const float* x, float* y, KvCache& cache
 }
 
 void Mamba2::VisitWeights(WeightVisitor visit, void* context) const {
-  for (const Linear* linear : {&in_proj_, &out_proj_}) visit(context, linear->name, *linear->weight);
+  for (const Linear* linear : {&in_proj_, &out_proj_})
+    visit(context, linear->name, *linear->weight);
 }
 
 }  // namespace tq

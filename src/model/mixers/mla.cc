@@ -11,8 +11,8 @@ Result<std::unique_ptr<Mixer>> Mla::Load(const MlaSpec& spec, const std::string&
     const int64_t rank = spec.q_lora_rank;
     TQ_ASSIGN_OR_RETURN(out->q_a_proj_,
                         loader.LoadLinear(prefix + "q_a_proj", rank, hidden_size, spec.bias));
-    TQ_ASSIGN_OR_RETURN(out->q_norm_, Norm::Load(latent_norm, prefix + "q_a_layernorm.weight", rank,
-                                                 loader));
+    TQ_ASSIGN_OR_RETURN(out->q_norm_,
+                        Norm::Load(latent_norm, prefix + "q_a_layernorm.weight", rank, loader));
     TQ_ASSIGN_OR_RETURN(out->q_b_proj_, loader.LoadLinear(prefix + "q_b_proj",
                                                           heads * out->query_dim(), rank, false));
   } else {
@@ -25,22 +25,21 @@ Result<std::unique_ptr<Mixer>> Mla::Load(const MlaSpec& spec, const std::string&
                                                 spec.kv_lora_rank, loader));
   TQ_RETURN_IF_ERROR(out->LoadHeads(prefix, loader));
   if (!spec.gate_name.empty()) {
-    TQ_ASSIGN_OR_RETURN(out->gate_proj_,
-                        loader.LoadLinear(prefix + spec.gate_name, heads * spec.v_head_dim,
-                                          hidden_size, false));
+    TQ_ASSIGN_OR_RETURN(
+        out->gate_proj_,
+        loader.LoadLinear(prefix + spec.gate_name, heads * spec.v_head_dim, hidden_size, false));
   }
   TQ_ASSIGN_OR_RETURN(out->o_proj_, loader.LoadLinear(prefix + "o_proj", hidden_size,
                                                       heads * spec.v_head_dim, spec.bias));
   if (spec.indexer) {
-    TQ_ASSIGN_OR_RETURN(out->index_,
-                        TokenIndex::Load(*spec.indexer, spec.rope, prefix + "indexer.", hidden_size,
-                                         spec.q_lora_rank, loader));
+    TQ_ASSIGN_OR_RETURN(out->index_, TokenIndex::Load(*spec.indexer, spec.rope, prefix + "indexer.",
+                                                      hidden_size, spec.q_lora_rank, loader));
   }
   return std::unique_ptr<Mixer>(std::move(out));
 }
 
-// kv_b_proj holds, per head, the rows of the key part, then those of the value part. MLX checkpoints
-// store the two apart, the key part transposed.
+// kv_b_proj holds, per head, the rows of the key part, then those of the value part. MLX
+// checkpoints store the two apart, the key part transposed.
 Status Mla::LoadHeads(const std::string& prefix, TensorLoader& loader) {
   const int64_t heads = spec_.num_attention_heads;
   const int64_t nope = spec_.qk_nope_head_dim;
@@ -63,8 +62,9 @@ Status Mla::LoadHeads(const std::string& prefix, TensorLoader& loader) {
     const std::string head = std::to_string(h) + ".weight";
     TQ_ASSIGN_OR_RETURN(std::unique_ptr<Weight> to_latent,
                         loader.Matrix(prefix + "embed_q." + head, rank, nope, TensorRole::kSmall));
-    TQ_ASSIGN_OR_RETURN(std::unique_ptr<Weight> to_value,
-                        loader.Matrix(prefix + "unembed_out." + head, value, rank, TensorRole::kSmall));
+    TQ_ASSIGN_OR_RETURN(
+        std::unique_ptr<Weight> to_value,
+        loader.Matrix(prefix + "unembed_out." + head, value, rank, TensorRole::kSmall));
     query_to_latent_.push_back(std::move(to_latent));
     latent_to_value_.push_back(std::move(to_value));
   }
@@ -122,7 +122,8 @@ void Mla::PerHead(StepContext& step, const std::vector<std::unique_ptr<Weight>>&
   MatMulArgs* args = step.scratch.Alloc<MatMulArgs>(static_cast<size_t>(heads));
   if (rows == 1) {  // rows of one token need no regrouping
     for (int64_t h = 0; h < heads; ++h) {
-      args[h] = {weights[static_cast<size_t>(h)].get(), x + h * x_stride, nullptr, y + h * y_stride, 1};
+      args[h] = {weights[static_cast<size_t>(h)].get(), x + h * x_stride, nullptr, y + h * y_stride,
+                 1};
     }
     step.backend.MatMul({args, static_cast<size_t>(heads)}, step.scratch);
     return;
@@ -132,7 +133,8 @@ void Mla::PerHead(StepContext& step, const std::vector<std::unique_ptr<Weight>>&
   for (int64_t h = 0; h < heads; ++h) {
     float* to = heads_in + h * rows * in;
     step.backend.CopyRows({x + h * x_stride, heads * x_stride, to, in, rows, in});
-    args[h] = {weights[static_cast<size_t>(h)].get(), to, nullptr, heads_out + h * rows * out, rows};
+    args[h] = {weights[static_cast<size_t>(h)].get(), to, nullptr, heads_out + h * rows * out,
+               rows};
   }
   step.backend.MatMul({args, static_cast<size_t>(heads)}, step.scratch);
   for (int64_t h = 0; h < heads; ++h) {
@@ -154,8 +156,7 @@ void Mla::ProjectQuery(StepContext& step, const float* in, float* keys_q) const 
   Rotate(step, keys_q, spec_.num_attention_heads);
 }
 
-void Mla::Forward(StepContext& step, const float* x, float* y, KvCache& cache,
-                  size_t layer) const {
+void Mla::Forward(StepContext& step, const float* x, float* y, KvCache& cache, size_t layer) const {
   const ScratchScope scope(step.scratch);
   const int64_t rows = step.num_tokens();
   const int64_t heads = spec_.num_attention_heads;
@@ -195,7 +196,8 @@ void Mla::Forward(StepContext& step, const float* x, float* y, KvCache& cache,
 }
 
 void Mla::VisitWeights(WeightVisitor visit, void* context) const {
-  for (const Linear* linear : {&q_proj_, &q_a_proj_, &q_b_proj_, &kv_a_proj_, &gate_proj_, &o_proj_}) {
+  for (const Linear* linear :
+       {&q_proj_, &q_a_proj_, &q_b_proj_, &kv_a_proj_, &gate_proj_, &o_proj_}) {
     if (linear->weight != nullptr) visit(context, linear->name, *linear->weight);
   }
   for (const auto& weight : query_to_latent_) visit(context, o_proj_.name + ".kv_b", *weight);

@@ -1,6 +1,6 @@
-// Multi-head latent attention. The cache holds one latent and one rope key per token, for all heads.
-// Always in its absorbed form: queries are taken into the latent space, so that prefill and decode do the
-// same arithmetic and give the same bits. DeepSeek-V2, 2024.
+// Multi-head latent attention. The cache holds one latent and one rope key per token, for all
+// heads. Always in its absorbed form: queries are taken into the latent space, so that prefill and
+// decode do the same arithmetic and give the same bits. DeepSeek-V2, 2024.
 #pragma once
 
 #include "model/block.h"

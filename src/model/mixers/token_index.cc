@@ -14,26 +14,26 @@ int64_t SelectionStride(const StepPlan& plan) {
 }
 
 Result<TokenIndex> TokenIndex::Load(const TokenIndexSpec& spec, int rope, const std::string& prefix,
-                                    int64_t hidden_size, int64_t q_lora_rank, TensorLoader& loader) {
+                                    int64_t hidden_size, int64_t q_lora_rank,
+                                    TensorLoader& loader) {
   TokenIndex out;
   out.spec_ = spec;
   out.rope_ = rope;
   const int64_t d = spec.head_dim;
   TQ_ASSIGN_OR_RETURN(out.wq_b_, loader.LoadLinear(prefix + "wq_b", spec.num_heads * d, q_lora_rank,
-                                                   false));
-  TQ_ASSIGN_OR_RETURN(out.wk_, loader.LoadLinear(prefix + "wk", d, hidden_size, false));
+                                                   false, TensorRole::kSmall));
+  TQ_ASSIGN_OR_RETURN(out.wk_,
+                      loader.LoadLinear(prefix + "wk", d, hidden_size, false, TensorRole::kSmall));
   TQ_ASSIGN_OR_RETURN(out.k_norm_, loader.Vector(prefix + "k_norm.weight", d));
   TQ_ASSIGN_OR_RETURN(out.k_norm_bias_, loader.Vector(prefix + "k_norm.bias", d));
   TQ_ASSIGN_OR_RETURN(out.weights_proj_, loader.LoadLinear(prefix + "weights_proj", spec.num_heads,
-                                                           hidden_size, false));
+                                                           hidden_size, false, TensorRole::kSmall));
   return out;
 }
 
 void TokenIndex::AddNeeds(KvType type, CacheNeeds& needs) const {
-  needs.paged.push_back({.type = type,
-                         .num_kv_heads = 1,
-                         .head_dim = spec_.head_dim,
-                         .values = KvValues::kNone});
+  needs.paged.push_back(
+      {.type = type, .num_kv_heads = 1, .head_dim = spec_.head_dim, .values = KvValues::kNone});
 }
 
 void TokenIndex::Rotate(StepContext& step, float* x, int num_heads) const {
@@ -61,8 +61,7 @@ TokenIndex::Selection TokenIndex::Select(StepContext& step, const float* x, cons
   float* q = step.Floats(rows * spec_.num_heads * d);
   Project(step, x, rows, {{&wk_, k}, {&weights_proj_, w}});
   Project(step, latent, rows, {{&wq_b_, q}});
-  step.backend.LayerNorm(
-      {k, k_norm_.data(), k_norm_bias_.data(), kLayerNormEps, k, rows, d});
+  step.backend.LayerNorm({k, k_norm_.data(), k_norm_bias_.data(), kLayerNormEps, k, rows, d});
   Rotate(step, k, 1);
   Rotate(step, q, spec_.num_heads);
   const LayerCache::Paged& keys = cache.paged[1];
