@@ -22,6 +22,13 @@ Result<std::unique_ptr<const Model>> Model::Load(const WeightSource& source, Bac
   WeightLoader loader(source, backend, ConfigRotates(config), report);
   TQ_ASSIGN_OR_RETURN(model->parts_, ModelParts::Load(model->spec_, loader));
   TQ_RETURN_IF_ERROR(loader.CheckAllUsed(model->spec_.tie_word_embeddings));
+  for (const BlockSpec& block : model->spec_.blocks) {
+    const auto* moe = std::get_if<MoeSpec>(&block.ffn);
+    if (moe == nullptr) moe = std::get_if<MoeSpec>(&block.parallel_ffn);
+    if (moe == nullptr) continue;
+    model->top_k_ = moe->router.top_k;
+    model->num_experts_ = moe->router.num_experts;
+  }
   return std::unique_ptr<const Model>(std::move(model));
 }
 
@@ -75,11 +82,17 @@ int64_t Model::prepared_bytes() const {
 }
 
 int64_t Model::decode_bytes() const {
-  // An untied embedding gives one row; a tied one is read whole as the head.
-  const int64_t skipped = parts_.lm_head != nullptr
-                              ? parts_.embed->bytes() - parts_.embed->bytes() / spec_.vocab_size
-                              : 0;
-  return prepared_bytes() - skipped;
+  // Of an untied embedding one row is read; a tied one is read whole as the head. Of the experts,
+  // those that the router picks.
+  int64_t bytes = 0;
+  for (const NamedWeight& weight : Weights()) {
+    const bool is_table = weight.weight == parts_.embed.get() && parts_.lm_head != nullptr;
+    int64_t read = weight.weight->bytes();
+    if (is_table) read /= spec_.vocab_size;
+    if (weight.name.find(".experts.") != std::string::npos) read = read * top_k_ / num_experts_;
+    bytes += read;
+  }
+  return bytes;
 }
 
 }  // namespace tq

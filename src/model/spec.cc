@@ -123,6 +123,54 @@ const Json& TextConfig(const Json& config) {
 
 namespace {
 
+// What the ops take for granted (backend/ops*.h): rotary dims inside their heads, even head sizes,
+// few enough snapshots.
+Status CheckRope(const ModelSpec& spec, int rope, int head_dim, const std::string& where) {
+  if (head_dim % 2 != 0) {
+    return Unsupported("config.json: " + where + ": expected an even head size, found " +
+                       std::to_string(head_dim));
+  }
+  if (rope < 0) return Status::Ok();
+  const int rotary = spec.ropes[static_cast<size_t>(rope)].rotary_dim();
+  if (rotary <= head_dim) return Status::Ok();
+  return Corrupt("config.json: " + where + ": expected at most " + std::to_string(head_dim) +
+                 " rotary dims (the head's size), found " + std::to_string(rotary));
+}
+
+Status CheckShapes(const ModelSpec& spec) {
+  constexpr int kMaxSnapshots = 63;
+  int snapshots = 0;
+  for (const BlockSpec& block : spec.blocks) {
+    snapshots += block.snapshot ? 1 : 0;
+    if (const auto* attention = std::get_if<AttentionSpec>(&block.mixer)) {
+      if (attention->sliding_window < 0) {
+        return Corrupt("config.json: sliding_window: expected 0 or more, found " +
+                       std::to_string(attention->sliding_window));
+      }
+      TQ_RETURN_IF_ERROR(
+          CheckRope(spec, attention->rope, attention->head_dim, block.prefix + "self_attn"));
+      if (attention->indexer) {
+        TQ_RETURN_IF_ERROR(CheckRope(spec, attention->rope, attention->indexer->head_dim,
+                                     block.prefix + "self_attn.indexer"));
+      }
+    }
+    if (const auto* mla = std::get_if<MlaSpec>(&block.mixer)) {
+      TQ_RETURN_IF_ERROR(
+          CheckRope(spec, mla->rope, mla->qk_rope_head_dim, block.prefix + "self_attn"));
+      if (mla->indexer) {
+        TQ_RETURN_IF_ERROR(
+            CheckRope(spec, mla->rope, mla->indexer->head_dim, block.prefix + "self_attn.indexer"));
+      }
+    }
+  }
+  if (snapshots > kMaxSnapshots) {
+    return Unsupported("config.json: attn_res_block_size: expected at most " +
+                       std::to_string(kMaxSnapshots) + " blocks of residuals, found " +
+                       std::to_string(snapshots));
+  }
+  return Status::Ok();
+}
+
 // The checkpoint's norms hold 1 + w already.
 void UnfoldNorms(ModelSpec& spec) {
   spec.head.norm.plus_one = false;
@@ -177,13 +225,7 @@ Result<ModelSpec> ParseModelSpec(const Json& config, const CheckpointFacts& fact
     }
   }
   if (facts.norms_include_one) UnfoldNorms(spec);
-  for (const BlockSpec& block : spec.blocks) {
-    const auto* attention = std::get_if<AttentionSpec>(&block.mixer);
-    if (attention != nullptr && attention->sliding_window < 0) {
-      return Corrupt("config.json: sliding_window: expected 0 or more, found " +
-                     std::to_string(attention->sliding_window));
-    }
-  }
+  TQ_RETURN_IF_ERROR(CheckShapes(spec));
   return spec;
 }
 

@@ -102,6 +102,24 @@ TEST(ParseModelSpec, SaysWhatIsWrong) {
   EXPECT_NE(ErrorOf(Json::array()), "");
 }
 
+TEST(ParseModelSpec, RopeMustFitEveryHead) {
+  const Json config = {{"model_type", "deepseek_v32"},
+                       {"vocab_size", 320},
+                       {"hidden_size", 64},
+                       {"num_hidden_layers", 1},
+                       {"num_attention_heads", 4},
+                       {"intermediate_size", 128},
+                       {"q_lora_rank", 48},
+                       {"kv_lora_rank", 32},
+                       {"qk_nope_head_dim", 32},
+                       {"qk_rope_head_dim", 16},
+                       {"v_head_dim", 32},
+                       {"index_head_dim", 8}};
+  EXPECT_EQ(ErrorOf(config),
+            "config.json: model.layers.0.self_attn.indexer: expected at most 8 rotary dims (the "
+            "head's size), found 16");
+}
+
 TEST(ParseModelSpec, EveryArchitectureIsListedOnce) {
   const std::vector<std::string> types = KnownModelTypes();
   for (size_t i = 1; i < types.size(); ++i) EXPECT_LT(types[i - 1], types[i]);
