@@ -99,39 +99,90 @@ void BenchMatMul(const FloatOps& ops, FloatType type, int64_t rows, int64_t cols
   Report("", t, 2.0 * static_cast<double>(rows * cols * tokens), "GFLOP/s");
 }
 
-void BenchAttention(const FloatOps& ops, bool f16, int heads, int kv_heads, int head_dim,
-                    int64_t context, int64_t tokens) {
-  const int64_t tile_bytes = int64_t{64} * head_dim * (f16 ? 2 : 4);
-  const int64_t page_bytes = 2 * tile_bytes * kv_heads;
+void BenchAttention(const FloatOps& ops, const KvLayout& layout, int heads, int64_t context,
+                    int64_t tokens) {
   const int64_t num_pages = (context + 63) / 64;
-  const Bytes pages = Allocate(num_pages * page_bytes);
-  std::vector<int32_t> table(static_cast<size_t>(num_pages));
-  std::iota(table.begin(), table.end(), 0);
-  std::vector<float> q(static_cast<size_t>(tokens * heads * head_dim), 0.01f), out(q.size());
-  const AttentionTask task = {.f16 = f16,
-                              .pages = pages.get(),
-                              .page_bytes = page_bytes,
-                              .page_table = table.data(),
-                              .start_position = context - tokens,
-                              .num_heads = heads,
-                              .num_kv_heads = kv_heads,
-                              .head_dim = head_dim,
-                              .scale = 0.1f,
-                              .window = 0,
-                              .q = q.data(),
-                              .out = out.data()};
-  const Bytes work = Allocate(ops.attention_work(task, tokens) * 4);
+  const Bytes pages = Allocate(num_pages * layout.page_bytes());
+  SequencePlan sequence;
+  sequence.num_tokens = tokens;
+  sequence.start_position = context - tokens;
+  sequence.pages.resize(static_cast<size_t>(num_pages));
+  std::iota(sequence.pages.begin(), sequence.pages.end(), 0);
+  std::vector<float> q(static_cast<size_t>(tokens * heads * layout.head_dim), 0.01f);
+  std::vector<float> out(static_cast<size_t>(tokens * heads * layout.v_head_dim));
+  AttentionArgs args{};
+  args.layout = layout;
+  args.pages = pages.get();
+  args.q = q.data();
+  args.out = out.data();
+  args.num_heads = heads;
+  args.scale = 0.1f;
+  const int64_t items = tokens * heads / layout.num_kv_heads;
+  const Bytes work = Allocate(ops.attention_work(args, items) * 4);
   const Timing t = Time(10, [&] {
-    for (int g = 0; g < kv_heads; ++g) {
-      ops.attention(task, 0, tokens, g, reinterpret_cast<float*>(work.get()));
+    for (int g = 0; g < layout.num_kv_heads; ++g) {
+      ops.attention(args, sequence, 0, items, g, reinterpret_cast<float*>(work.get()));
     }
   });
   char what[80];
-  std::snprintf(what, sizeof(what), "attention %s H %d G %d D %d L %lld, M = %lld",
-                f16 ? "f16" : "f32", heads, kv_heads, head_dim, static_cast<long long>(context),
+  std::snprintf(what, sizeof(what), "attention %s%s H %d G %d D %d L %lld, M = %lld",
+                layout.type == KvType::kF16 ? "f16" : "f32",
+                layout.values == KvValues::kKeyPrefix ? " v in k" : "", heads, layout.num_kv_heads,
+                layout.head_dim, static_cast<long long>(context), static_cast<long long>(tokens));
+  Report(what, t, static_cast<double>(num_pages * layout.page_bytes()), "GB/s");
+  Report(
+      "", t,
+      2.0 * static_cast<double>(context * tokens * heads) * (layout.head_dim + layout.v_head_dim),
+      "GFLOP/s");
+}
+
+// One layer's delta rule: 32 heads of 128 x 128.
+void BenchDeltaRule(const FloatOps& ops, bool per_key, int64_t tokens) {
+  constexpr int kHeads = 32;
+  constexpr int kDim = 128;
+  StepPlan plan;
+  plan.sequences.emplace_back();
+  plan.sequences[0].num_tokens = tokens;
+  plan.sequences[0].start_position = 1;
+  const size_t values = static_cast<size_t>(tokens * kHeads * kDim);
+  const std::vector<float> q(values, 0.05f), v(values, 0.3f), decay(values, -0.1f);
+  const std::vector<float> beta(static_cast<size_t>(tokens * kHeads), 0.5f);
+  std::vector<float> out(values), state(size_t{kHeads} * kDim * kDim);
+  const DeltaRuleArgs args = {&plan,       q.data(),   q.data(),         v.data(), decay.data(),
+                              beta.data(), out.data(), kHeads,           kHeads,   kDim,
+                              kDim,        per_key,    {state.data(), 0}};
+  const Timing t = Time(10, [&] {
+    for (int head = 0; head < kHeads; ++head) ops.delta_rule(args, plan.sequences[0], head);
+  });
+  char what[80];
+  std::snprintf(what, sizeof(what), "delta rule 32 x 128 x 128%s, M = %lld",
+                per_key ? " per key" : "", static_cast<long long>(tokens));
+  Report(what, t, static_cast<double>(tokens) * 1e9, "tokens/s");
+}
+
+// One layer's Mamba2 scan: 64 heads of 64 x 128.
+void BenchMambaScan(const FloatOps& ops, int64_t tokens) {
+  constexpr int kHeads = 64;
+  constexpr int kDim = 64;
+  constexpr int kState = 128;
+  StepPlan plan;
+  plan.sequences.emplace_back();
+  plan.sequences[0].num_tokens = tokens;
+  plan.sequences[0].start_position = 1;
+  const std::vector<float> x(static_cast<size_t>(tokens * kHeads * kDim), 0.3f);
+  const std::vector<float> b(static_cast<size_t>(tokens * kState), 0.1f);
+  const std::vector<float> dt(static_cast<size_t>(tokens * kHeads), 0.1f), a(kHeads, 1.0f);
+  std::vector<float> out(x.size()), state(size_t{kHeads} * kDim * kState);
+  const MambaScanArgs args = {&plan,    x.data(), b.data(),         b.data(), dt.data(),
+                              a.data(), a.data(), out.data(),       kHeads,   kDim,
+                              1,        kState,   {state.data(), 0}};
+  const Timing t = Time(10, [&] {
+    for (int head = 0; head < kHeads; ++head) ops.mamba_scan(args, plan.sequences[0], head);
+  });
+  char what[80];
+  std::snprintf(what, sizeof(what), "mamba scan 64 x 64 x 128, M = %lld",
                 static_cast<long long>(tokens));
-  Report(what, t, static_cast<double>(num_pages * page_bytes), "GB/s");
-  Report("", t, 4.0 * static_cast<double>(context * tokens * heads * head_dim), "GFLOP/s");
+  Report(what, t, static_cast<double>(tokens) * 1e9, "tokens/s");
 }
 
 void BenchRotate(const FloatOps& ops, int64_t n) {
@@ -157,8 +208,12 @@ void BenchSmall(const FloatOps& ops) {
   Report("rms_norm 4096",
          Time(1000, [&] { ops.rms_norm_row(x.data(), w.data(), false, 1e-6f, n, out.data()); }), n,
          "Gelem/s");
-  Report("glu_silu 4096", Time(1000, [&] { ops.glu_silu(x.data(), w.data(), out.data(), n); }), n,
-         "Gelem/s");
+  Report("glu_silu 4096",
+         Time(1000,
+              [&] {
+                ops.glu({Activation::kSilu, x.data(), w.data(), out.data(), n}, 0, n);
+              }),
+         n, "Gelem/s");
   std::vector<float> tile(16 * n), rows(16 * n, 1.0f);
   Report("transpose16 4096", Time(100, [&] { ops.transpose16(rows.data(), n, n, tile.data()); }),
          16.0 * n, "Gelem/s");
@@ -180,10 +235,18 @@ int Main(int argc, char** argv) {
     BenchMatMul(ops, type, 32768, cols, 1);
     for (const int64_t tokens : {4, 8, 32, 128}) BenchMatMul(ops, type, 4096, 4096, tokens);
   }
-  for (const bool f16 : {true, false}) {
-    BenchAttention(ops, f16, 32, 8, 128, 4096, 1);
-    BenchAttention(ops, f16, 8, 8, 128, 4096, 1);
-    BenchAttention(ops, f16, 32, 8, 128, 4096, 64);
+  for (const KvType type : {KvType::kF16, KvType::kF32}) {
+    const KvLayout heads = {type, 8, 128, 128};
+    BenchAttention(ops, heads, 32, 4096, 1);
+    BenchAttention(ops, heads, 8, 4096, 1);
+    BenchAttention(ops, heads, 32, 4096, 64);
+    const KvLayout latent = {type, 1, 576, 512, KvValues::kKeyPrefix};
+    BenchAttention(ops, latent, 128, 4096, 1);
+    BenchAttention(ops, latent, 128, 4096, 8);
+  }
+  for (const int64_t tokens : {1, 512}) {
+    for (const bool per_key : {false, true}) BenchDeltaRule(ops, per_key, tokens);
+    BenchMambaScan(ops, tokens);
   }
   for (const int64_t n : {1024, 4096, 11008, 3072, 2560, 14336}) BenchRotate(ops, n);
   BenchSmall(ops);

@@ -52,7 +52,9 @@ KvType ModelSession::kv_type() const {
 
 int64_t ModelSession::kv_bytes_per_token() const {
   int64_t bytes = 0;
-  for (const KvLayout& layout : model_->CacheLayouts(kv_type())) bytes += layout.page_bytes();
+  for (const CacheNeeds& needs : model_->Needs(kv_type())) {
+    for (const KvLayout& layout : needs.paged) bytes += layout.page_bytes();
+  }
   return bytes / kPageTokens;
 }
 

@@ -10,7 +10,7 @@
 #include "apps/terminal.h"
 #include "base/json.h"
 #include "codec/codec.h"
-#include "weights/turbo_quant_tensors.h"
+#include "weights/matrix_tensors.h"
 
 namespace tq {
 namespace {
@@ -62,11 +62,15 @@ void Count(CheckpointReport& report, const std::string& path, const std::string&
 Status CountNeed(const WeightSource& source, const TensorNeed& need, bool config_rotates,
                  CheckpointReport& report) {
   const std::string path = PathOf(need.name);
-  const bool matrix = need.role == TensorRole::kLinear || need.role == TensorRole::kEmbedding;
-  if (matrix && IsTurboQuant(source, path)) {
-    TQ_ASSIGN_OR_RETURN(const TurboQuantTensors stored,
-                        ReadTurboQuant(source, path, need.shape[0], need.shape[1], config_rotates));
-    Count(report, path, FormatName(stored.matrix), need.shape, stored.matrix.stored_bytes());
+  const SourceTensor* plain = source.Find(need.name);
+  const bool coded = plain == nullptr || !plain->is_float_like;
+  const bool matrix = need.shape.size() == 2 && need.name.ends_with(".weight");
+  if (matrix && coded) {
+    TQ_ASSIGN_OR_RETURN(const MatrixTensors stored,
+                        ReadMatrix(source, path, need.shape[0], need.shape[1], config_rotates));
+    int64_t bytes = 0;
+    for (const SourceTensor* part : stored.parts) bytes += static_cast<int64_t>(part->bytes.size());
+    Count(report, path, FormatName(stored.matrix), need.shape, bytes);
     return Status::Ok();
   }
   const SourceTensor* tensor = source.Find(need.name);
@@ -92,7 +96,7 @@ Result<CheckpointReport> ReportCheckpoint(const WeightSource& source) {
   }
   TQ_ASSIGN_OR_RETURN(const std::string text, source.ReadDocument("config.json"));
   TQ_ASSIGN_OR_RETURN(const Json config, ParseJson(text, "config.json"));
-  Result<ModelSpec> spec = ParseModelSpec(config, source.Find("lm_head.weight") != nullptr);
+  Result<ModelSpec> spec = ParseModelSpec(config, source.facts());
   if (!spec.ok() && spec.status().code() != StatusCode::kUnsupported) return spec.status();
   if (!spec.ok()) {
     report.not_runnable = spec.status().message();
@@ -104,7 +108,7 @@ Result<CheckpointReport> ReportCheckpoint(const WeightSource& source) {
   }
   report.spec = std::move(spec).value();
   const bool rotates = ConfigRotates(config);
-  for (const TensorNeed& need : NeededTensors(*report.spec)) {
+  for (const TensorNeed& need : NeededTensors(*report.spec, &source)) {
     TQ_RETURN_IF_ERROR(CountNeed(source, need, rotates, report));
   }
   return report;
@@ -124,9 +128,8 @@ void AddPrepared(const Model& model, CheckpointReport& report) {
 
 int64_t KvBytesPerToken(const ModelSpec& spec, KvType type) {
   int64_t bytes = 0;
-  for (const BlockSpec& block : spec.blocks) {
-    const KvLayout layout{type, block.mixer.num_key_value_heads, block.mixer.head_dim};
-    bytes += layout.page_bytes() / kPageTokens;
+  for (const CacheNeeds& needs : CacheNeedsOf(spec, type)) {
+    for (const KvLayout& layout : needs.paged) bytes += layout.page_bytes() / kPageTokens;
   }
   return bytes;
 }

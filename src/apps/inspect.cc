@@ -35,10 +35,14 @@ OrderedJson SpecJson(const ModelSpec& spec) {
                       {"tie_word_embeddings", spec.tie_word_embeddings}};
   if (!spec.blocks.empty()) {
     const BlockSpec& block = spec.blocks.front();
-    json["num_attention_heads"] = block.mixer.num_attention_heads;
-    json["num_key_value_heads"] = block.mixer.num_key_value_heads;
-    json["head_dim"] = block.mixer.head_dim;
-    json["intermediate_size"] = block.ffn.intermediate_size;
+    if (const auto* attention = std::get_if<AttentionSpec>(&block.mixer)) {
+      json["num_attention_heads"] = attention->num_attention_heads;
+      json["num_key_value_heads"] = attention->num_key_value_heads;
+      json["head_dim"] = attention->head_dim;
+    }
+    if (const auto* dense = std::get_if<DenseFfnSpec>(&block.ffn)) {
+      json["intermediate_size"] = dense->intermediate_size;
+    }
   }
   return json;
 }
@@ -85,9 +89,10 @@ std::string SpecText(const ModelSpec& spec) {
       "architecture  {}: {} layers, hidden size {}, vocabulary {}, context {}", spec.model_type,
       spec.blocks.size(), spec.hidden_size, spec.vocab_size, spec.max_position_embeddings);
   if (!spec.blocks.empty()) {
-    const AttentionSpec& mixer = spec.blocks.front().mixer;
-    text += fmt::format(", {} heads and {} KV heads of {}", mixer.num_attention_heads,
-                        mixer.num_key_value_heads, mixer.head_dim);
+    if (const auto* mixer = std::get_if<AttentionSpec>(&spec.blocks.front().mixer)) {
+      text += fmt::format(", {} heads and {} KV heads of {}", mixer->num_attention_heads,
+                          mixer->num_key_value_heads, mixer->head_dim);
+    }
   }
   return text + "\n";
 }

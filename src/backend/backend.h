@@ -1,4 +1,4 @@
-// Backend: memory and about a dozen ops. Implementations live in backend/<name>/ and are named only
+// Backend: memory and two dozen ops. Implementations live in backend/<name>/ and are named only
 // in backend_list.inc; the model sees this interface alone. Ops trust their arguments (the model
 // and the plan were validated before). Thread: one caller at a time per backend object; a backend
 // object may serve several engines only if they take turns.
@@ -12,6 +12,10 @@
 #include <vector>
 
 #include "backend/ops.h"
+#include "backend/ops_index.h"
+#include "backend/ops_moe.h"
+#include "backend/ops_recurrent.h"
+#include "backend/ops_streams.h"
 #include "base/status.h"
 #include "codec/format.h"
 #include "tensor/scratch.h"
@@ -65,12 +69,26 @@ class Backend {
   // threads.
   virtual void MatMul(std::span<const MatMulArgs> args, Scratch& scratch) = 0;
   virtual void RmsNorm(const RmsNormArgs& args) = 0;
+  virtual void LayerNorm(const LayerNormArgs& args) = 0;
   virtual void Rope(const RopeArgs& args) = 0;
   virtual void KvAppend(const KvAppendArgs& args) = 0;
   virtual void Attention(const AttentionArgs& args, Scratch& scratch) = 0;
+  virtual void IndexSelect(const IndexSelectArgs& args, Scratch& scratch) = 0;
+  virtual void CausalConv(const CausalConvArgs& args) = 0;
+  virtual void DeltaRule(const DeltaRuleArgs& args) = 0;
+  virtual void MambaScan(const MambaScanArgs& args) = 0;
+  virtual void Route(const RouteArgs& args) = 0;
+  virtual void MoeCombine(const MoeCombineArgs& args) = 0;
   virtual void Glu(const GluArgs& args) = 0;
+  virtual void Map(const MapArgs& args) = 0;
+  virtual void ScaleRows(const ScaleRowsArgs& args) = 0;
+  virtual void CopyRows(const CopyRowsArgs& args) = 0;
   virtual void Add(const AddArgs& args) = 0;
   virtual void Softcap(const SoftcapArgs& args) = 0;
+  virtual void ResidualMix(const ResidualMixArgs& args) = 0;
+  virtual void StreamMean(const StreamMeanArgs& args) = 0;
+  virtual void StreamInject(const StreamInjectArgs& args) = 0;
+  virtual void StreamGate(const StreamGateArgs& args) = 0;
 };
 
 // Every way to compute that this machine has, best first: {"cpu", "avx512"}, {"cpu", "avx2"},

@@ -148,6 +148,36 @@ TEST(MatMulMatrix, EveryBlockFormat) {
   }
 }
 
+TEST(MatMulMatrix, FormatsWithScalesOfTheirOwn) {
+  struct Case {
+    Format format;
+    DType scale_type;
+    bool biases;
+    int64_t block_rows;
+  };
+  std::vector<Case> cases;
+  for (const int bits : {2, 3, 4, 5, 6, 8}) {
+    cases.push_back({{CodecId::kAffine, bits, 32}, DType::kBf16, true, 1});
+  }
+  cases.push_back({{CodecId::kAffine, 4, 64}, DType::kF32, true, 1});
+  cases.push_back({{CodecId::kAffine, 4, 32}, DType::kF16, false, 1});
+  cases.push_back({{CodecId::kFp4, 4, 32}, DType::kE8M0, false, 1});
+  cases.push_back({{CodecId::kFp4, 4, 16}, DType::kF8E4M3, false, 1});
+  cases.push_back({{CodecId::kFp8, 8, 32}, DType::kE8M0, false, 1});
+  cases.push_back({{CodecId::kFp8, 8, 64}, DType::kF32, false, 8});
+  for (const Case& c : cases) {
+    const TestMatrix matrix =
+        TestMatrix::Groups(c.format, c.scale_type, c.biases, c.block_rows, 19, 320, 4);
+    CheckMatrix(matrix, FormatName(matrix.stored()), {1, 9});
+  }
+}
+
+TEST(MatMulMatrix, RotatedFloats) {
+  TestMatrix matrix = TestMatrix::Block(CodecId::kF32, 19, 320, 4);
+  matrix.SetRotated(5);
+  CheckMatrix(matrix, "rotated f32", {1, 9});
+}
+
 TEST(MatMulMatrix, ThreadsAndGroupsDoNotMatter) {
   std::vector<TestMatrix> matrices;
   matrices.push_back(TestMatrix::Turbo(8, 64, Transform::kHadamard, 70, 256, 1));

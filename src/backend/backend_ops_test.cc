@@ -1,46 +1,18 @@
-// The op matrix beside matmul: every backend and instruction set gives the bits of `ref`, for one
-// and for several threads; attention is also held against f64 arithmetic.
-#include <algorithm>
+// The op matrix of what works row by row or element by element.
 #include <cmath>
-#include <cstring>
-#include <functional>
-#include <memory>
+#include <limits>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "backend/backend.h"
-#include "backend/test_matrix.h"
+#include "backend/op_matrix.h"
+#include "base/math.h"
 
 namespace tq {
 namespace {
 
-using Op = std::function<std::vector<float>(Backend&)>;
-
-// Runs `op` on every backend choice with 1 and 3 threads.
-void ExpectSameBits(const std::string& what, const Op& op) {
-  std::vector<BackendChoice> choices = AvailableBackends();
-  std::reverse(choices.begin(), choices.end());  // ref first
-  std::vector<float> expected;
-  for (const BackendChoice& choice : choices) {
-    for (const int threads : {1, 3}) {
-      BackendOptions options;
-      options.num_threads = threads;
-      options.isa = choice.isa;
-      Result<std::unique_ptr<Backend>> backend = MakeBackend(choice.backend, options);
-      ASSERT_TRUE(backend.ok());
-      const std::vector<float> found = op(**backend);
-      if (expected.empty()) expected = found;
-      ASSERT_EQ(found.size(), expected.size());
-      for (size_t i = 0; i < found.size(); ++i) {
-        ASSERT_EQ(std::memcmp(&found[i], &expected[i], 4), 0)
-            << what << " " << choice.backend << "/" << choice.isa << " threads " << threads
-            << " element " << i << ": expected " << expected[i] << ", found " << found[i];
-      }
-    }
-  }
-}
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 TEST(OpsMatrix, RmsNorm) {
   for (const int64_t n : {1, 15, 128, 255, 256, 257, 2560}) {
@@ -58,35 +30,222 @@ TEST(OpsMatrix, RmsNorm) {
   }
 }
 
-TEST(OpsMatrix, Rope) {
-  for (const int rotary_dim : {2, 10, 64, 96}) {
-    constexpr int64_t kTokens = 5;
-    constexpr int kHeads = 3;
-    constexpr int kHeadDim = 96;
-    const std::vector<float> x = RandomFloats(kTokens * kHeads * kHeadDim, 1);
-    const std::vector<float> cosine = RandomFloats(kTokens * rotary_dim / 2, 2);
-    const std::vector<float> sine = RandomFloats(kTokens * rotary_dim / 2, 3);
-    ExpectSameBits("rope", [&](Backend& backend) {
-      std::vector<float> out = x;
-      backend.Rope({out.data(), kTokens, kHeads, kHeadDim, rotary_dim, cosine.data(), sine.data()});
+TEST(OpsMatrix, RmsNormWithRowsOfWeightsOrNone) {
+  constexpr int64_t kRows = 6;
+  constexpr int64_t kN = 70;
+  const std::vector<float> x = RandomFloats(kRows * kN, 1);
+  const std::vector<float> w = RandomFloats(3 * kN, 2);
+  const auto norm = [&](Backend& backend, const float* weights, int64_t w_rows) {
+    std::vector<float> out(x.size());
+    backend.RmsNorm({x.data(), weights, false, 1e-6f, out.data(), kRows, kN, w_rows});
+    return out;
+  };
+  const std::vector<float> bare =
+      ExpectSameBits("no weight", [&](Backend& backend) { return norm(backend, nullptr, 1); });
+  const std::vector<float> rows =
+      ExpectSameBits("3 rows", [&](Backend& backend) { return norm(backend, w.data(), 3); });
+  for (int64_t i = 0; i < kRows * kN; ++i) ASSERT_EQ(rows[i], bare[i] * w[i % (3 * kN)]);
+}
+
+TEST(OpsMatrix, LayerNorm) {
+  for (const int64_t n : {1, 17, 256, 1000}) {
+    constexpr int64_t kRows = 5;
+    std::vector<float> x = RandomFloats(kRows * n, 1);
+    for (float& value : x) value = value * 3.0f + 2.0f;
+    const std::vector<float> w = RandomFloats(n, 2);
+    const std::vector<float> b = RandomFloats(n, 3);
+    const std::vector<float> y = ExpectSameBits("layer norm", [&](Backend& backend) {
+      std::vector<float> out = x;  // in place
+      backend.LayerNorm({out.data(), w.data(), b.data(), 1e-5f, out.data(), kRows, n});
       return out;
     });
+    for (int64_t row = 0; row < kRows; ++row) {
+      const float* v = x.data() + row * n;
+      double mean = 0;
+      double variance = 0;
+      for (int64_t i = 0; i < n; ++i) mean += v[i] / static_cast<double>(n);
+      for (int64_t i = 0; i < n; ++i) variance += (v[i] - mean) * (v[i] - mean);
+      const double r = 1 / std::sqrt(variance / static_cast<double>(n) + 1e-5);
+      for (int64_t i = 0; i < n; ++i) {
+        ASSERT_NEAR(y[row * n + i], (v[i] - mean) * r * w[i] + b[i], 2e-5);
+      }
+    }
   }
 }
 
-TEST(OpsMatrix, GluAddSoftcap) {
-  for (const int64_t n : {1, 7, 16, 1000, 40000}) {
-    std::vector<float> a = RandomFloats(n, 1);
-    const std::vector<float> b = RandomFloats(n, 2);
-    a[0] = -200.0f;
-    if (n > 6) a[6] = 200.0f;
-    for (const Activation activation : {Activation::kSilu, Activation::kGeluTanh}) {
-      ExpectSameBits("glu", [&](Backend& backend) {
-        std::vector<float> out = a;
-        backend.Glu({activation, out.data(), b.data(), out.data(), n});
-        return out;
-      });
+TEST(OpsMatrix, Rope) {
+  constexpr int64_t kTokens = 5;
+  constexpr int kHeads = 3;
+  constexpr int kHeadDim = 96;
+  for (const int rotary_dim : {2, 10, 64, 96}) {
+    for (const bool interleaved : {false, true}) {
+      for (const int offset : {0, kHeadDim - rotary_dim}) {
+        const int half = rotary_dim / 2;
+        const std::vector<float> x = RandomFloats(kTokens * kHeads * kHeadDim, 1);
+        const std::vector<float> c = RandomFloats(kTokens * half, 2);
+        const std::vector<float> s = RandomFloats(kTokens * half, 3);
+        const std::vector<float> y = ExpectSameBits("rope", [&](Backend& backend) {
+          std::vector<float> out = x;
+          backend.Rope({out.data(), kTokens, kHeads, kHeadDim, rotary_dim, c.data(), s.data(),
+                        offset, interleaved});
+          return out;
+        });
+        std::vector<float> expected = x;
+        for (int64_t row = 0; row < kTokens * kHeads; ++row) {
+          for (int j = 0; j < half; ++j) {
+            const int64_t first = row * kHeadDim + offset + (interleaved ? 2 * j : j);
+            const int64_t second = first + (interleaved ? 1 : half);
+            const int64_t angle = row / kHeads * half + j;
+            expected[first] = std::fma(x[first], c[angle], -(x[second] * s[angle]));
+            expected[second] = std::fma(x[second], c[angle], x[first] * s[angle]);
+          }
+        }
+        EXPECT_EQ(FirstDifferentBits(y, expected), -1) << rotary_dim << " " << interleaved;
+      }
     }
+  }
+}
+
+float Expected(const GluArgs& args, float g, float u) {
+  switch (args.activation) {
+    case Activation::kSilu:
+      return Silu(g) * u;
+    case Activation::kGeluTanh:
+      return GeluTanh(g) * u;
+    case Activation::kSigmoid:
+      return Sigmoid(g) * u;
+    case Activation::kSoftplus:
+      return Softplus(g) * u;
+    case Activation::kClampedSilu:
+      g = std::min(g, args.limit);
+      u = std::max(std::min(u, args.limit), -args.limit);
+      return (u + 1.0f) * (g * Sigmoid(args.alpha * g));
+    case Activation::kSitu:
+      if (args.limit != 0.0f) u = args.limit * Tanh(u / args.limit);
+      return ((args.alpha * Tanh(g / args.alpha)) * Sigmoid(g)) * u;
+  }
+  return 0.0f;
+}
+
+TEST(OpsMatrix, Glu) {
+  const struct {
+    Activation activation;
+    float alpha;
+    float limit;
+  } cases[] = {{Activation::kSilu, 0, 0},      {Activation::kGeluTanh, 0, 0},
+               {Activation::kSigmoid, 0, 0},   {Activation::kSoftplus, 0, 0},
+               {Activation::kSitu, 1.5f, 0},   {Activation::kClampedSilu, 1.702f, 0.75f},
+               {Activation::kSitu, 3.0f, 2.0f}};
+  for (const int64_t n : {1, 7, 16, 1000, 40000}) {
+    std::vector<float> gate = RandomFloats(n, 1);
+    std::vector<float> up = RandomFloats(n, 2);
+    const float special[] = {-200.0f, 200.0f, 0.0f, -0.0f, 88.5f, -87.4f, 1e-30f, -1e30f};
+    for (size_t i = 0; i < std::size(special) && i * 3 < gate.size(); ++i) {
+      gate[i * 3] = special[i];
+      up[gate.size() - 1 - i * 2] = special[i] * 0.01f;
+    }
+    for (const auto& one : cases) {
+      for (const bool over_up : {false, true}) {
+        GluArgs args{one.activation, nullptr, nullptr, nullptr, n, one.alpha, one.limit};
+        const std::vector<float> y = ExpectSameBits("glu", [&](Backend& backend) {
+          std::vector<float> g = gate;
+          std::vector<float> u = up;
+          args.gate = g.data();
+          args.up = u.data();
+          args.out = over_up ? u.data() : g.data();  // in place
+          backend.Glu(args);
+          return over_up ? u : g;
+        });
+        for (int64_t i = 0; i < n; ++i) ASSERT_EQ(y[i], Expected(args, gate[i], up[i])) << i;
+      }
+    }
+  }
+}
+
+TEST(OpsMatrix, Map) {
+  for (const MapFn fn :
+       {MapFn::kIdentity, MapFn::kSigmoid, MapFn::kSoftplus, MapFn::kSilu, MapFn::kRelu2}) {
+    for (const int64_t n : {1, 30, 64, 5000}) {
+      for (const bool all : {false, true}) {
+        constexpr int64_t kRows = 3;
+        const int64_t stride = n + 5;
+        std::vector<float> x = RandomFloats(kRows * stride, 1);
+        x[0] = -0.0f;
+        const std::vector<float> vectors = RandomFloats(3 * n, 2);
+        MapArgs args{.x = x.data(), .x_stride = stride, .out = nullptr, .num_rows = kRows, .n = n};
+        args.fn = fn;
+        if (all) {
+          args.bias = vectors.data();
+          args.pre = vectors.data() + n;
+          args.post = vectors.data() + 2 * n;
+          args.scale = 1.7f;
+          args.low = 0.0f;
+          args.high = 0.9f;
+        }
+        const std::vector<float> y = ExpectSameBits("map", [&](Backend& backend) {
+          std::vector<float> out(static_cast<size_t>(kRows * n));
+          args.out = out.data();
+          backend.Map(args);
+          return out;
+        });
+        for (int64_t i = 0; i < kRows * n; ++i) {
+          const int64_t c = i % n;
+          double v = x[i / n * stride + c];
+          if (all) v = (v + args.bias[c]) * args.pre[c];
+          if (fn == MapFn::kSigmoid) v = 1 / (1 + std::exp(-v));
+          if (fn == MapFn::kSoftplus) v = std::log1p(std::exp(v));
+          if (fn == MapFn::kSilu) v = v / (1 + std::exp(-v));
+          if (fn == MapFn::kRelu2) v = v > 0 ? v * v : 0;
+          if (all) v = std::min(std::max(v * args.post[c] * 1.7, 0.0), 0.9);
+          ASSERT_NEAR(y[i], v, 1e-5 * (1 + std::fabs(v)));
+        }
+      }
+    }
+  }
+}
+
+TEST(OpsMatrix, MapInPlace) {
+  const std::vector<float> x = RandomFloats(4000, 1);
+  ExpectSameBits("map in place", [&](Backend& backend) {
+    std::vector<float> out = x;
+    backend.Map({.x = out.data(),
+                 .x_stride = 40,
+                 .out = out.data(),
+                 .num_rows = 100,
+                 .n = 40,
+                 .fn = MapFn::kSoftplus,
+                 .high = kInfinity});
+    return out;
+  });
+}
+
+TEST(OpsMatrix, Rows) {
+  constexpr int64_t kRows = 40;
+  constexpr int64_t kN = 700;
+  const std::vector<float> x = RandomFloats(kRows * kN, 1);
+  const std::vector<float> factors = RandomFloats(kRows, 2);
+  const std::vector<float> scaled = ExpectSameBits("scale rows", [&](Backend& backend) {
+    std::vector<float> out = x;
+    backend.ScaleRows({out.data(), factors.data(), out.data(), kRows, kN});
+    return out;
+  });
+  std::vector<int32_t> index;
+  for (int64_t i = 0; i < 2 * kRows; ++i) index.push_back(static_cast<int32_t>(i * 7 % kRows));
+  const std::vector<float> gathered = ExpectSameBits("copy rows", [&](Backend& backend) {
+    std::vector<float> out(2 * kRows * 50, -1.0f);  // columns 100..140 of rows, into rows of 50
+    backend.CopyRows({x.data() + 100, kN, out.data(), 50, 2 * kRows, 40, index.data()});
+    return out;
+  });
+  for (int64_t i = 0; i < kRows * kN; ++i) ASSERT_EQ(scaled[i], x[i] * factors[i / kN]);
+  for (int64_t i = 0; i < 2 * kRows * 50; ++i) {
+    ASSERT_EQ(gathered[i], i % 50 < 40 ? x[index[i / 50] * kN + 100 + i % 50] : -1.0f);
+  }
+}
+
+TEST(OpsMatrix, AddSoftcap) {
+  for (const int64_t n : {1, 7, 16, 1000, 40000}) {
+    const std::vector<float> a = RandomFloats(n, 1);
+    const std::vector<float> b = RandomFloats(n, 2);
     ExpectSameBits("add", [&](Backend& backend) {
       std::vector<float> out = a;
       backend.Add({b.data(), out.data(), n});
@@ -97,149 +256,6 @@ TEST(OpsMatrix, GluAddSoftcap) {
       backend.Softcap({out.data(), 30.0f, n});
       return out;
     });
-  }
-}
-
-// A cache of `context` tokens in shuffled pages, then queries for the last `num_tokens` of them.
-struct AttentionCase {
-  KvType type;
-  int num_heads;
-  int num_kv_heads;
-  int head_dim;
-  int window;
-  std::vector<int64_t> contexts;    // of each sequence, its new tokens included
-  std::vector<int64_t> num_tokens;  // new tokens of each sequence
-};
-
-struct AttentionData {
-  StepPlan fill;  // all positions
-  StepPlan step;  // the new ones
-  std::vector<float> k, v, q;
-  int32_t num_pages = 0;
-};
-
-AttentionData MakeData(const AttentionCase& c) {
-  AttentionData data;
-  for (size_t s = 0; s < c.contexts.size(); ++s) {
-    SequencePlan all;
-    all.first_token = data.fill.num_tokens();
-    all.num_tokens = c.contexts[s];
-    SequencePlan fresh;
-    fresh.first_token = data.step.num_tokens();
-    fresh.num_tokens = c.num_tokens[s];
-    fresh.start_position = c.contexts[s] - c.num_tokens[s];
-    data.fill.ids.resize(data.fill.ids.size() + static_cast<size_t>(all.num_tokens));
-    data.step.ids.resize(data.step.ids.size() + static_cast<size_t>(fresh.num_tokens));
-    for (int64_t page = 0; page * kPageTokens < c.contexts[s]; ++page)
-      all.pages.push_back(data.num_pages++);
-    std::reverse(all.pages.begin(), all.pages.end());
-    fresh.pages = all.pages;
-    data.fill.sequences.push_back(all);
-    data.step.sequences.push_back(fresh);
-  }
-  const int64_t kv_size = data.fill.num_tokens() * c.num_kv_heads * c.head_dim;
-  data.k = RandomFloats(kv_size, 1);
-  data.v = RandomFloats(kv_size, 2);
-  data.q = RandomFloats(data.step.num_tokens() * c.num_heads * c.head_dim, 3);
-  return data;
-}
-
-std::vector<float> Attend(Backend& backend, const AttentionCase& c, const AttentionData& data) {
-  const KvLayout layout{c.type, c.num_kv_heads, c.head_dim};
-  Buffer pages =
-      std::move(Buffer::Allocate(static_cast<size_t>(data.num_pages * layout.page_bytes())))
-          .value();
-  backend.KvAppend({&data.fill, layout, pages.data(), data.k.data(), data.v.data()});
-  std::vector<float> out(data.q.size());
-  Scratch scratch;
-  backend.Attention({&data.step, layout, pages.data(), data.q.data(), out.data(), c.num_heads,
-                     1.0f / std::sqrt(static_cast<float>(c.head_dim)), c.window},
-                    scratch);
-  return out;
-}
-
-const std::vector<AttentionCase>& Cases() {
-  static const std::vector<AttentionCase> cases = {
-      {KvType::kF16, 4, 2, 64, 0, {1}, {1}},
-      {KvType::kF16, 4, 1, 32, 0, {130}, {130}},
-      {KvType::kF32, 3, 3, 80, 0, {70}, {17}},
-      {KvType::kF16, 8, 2, 128, 0, {600, 3, 64}, {1, 3, 1}},
-      {KvType::kF16, 2, 2, 256, 0, {90}, {2}},
-      {KvType::kF16, 4, 2, 64, 100, {700}, {40}},
-      {KvType::kF32, 2, 1, 64, 1, {66}, {66}},
-      {KvType::kF16, 2, 1, 320, 512, {1100}, {1}},
-  };
-  return cases;
-}
-
-TEST(OpsMatrix, Attention) {
-  for (const AttentionCase& c : Cases()) {
-    const AttentionData data = MakeData(c);
-    ExpectSameBits(
-        "attention D=" + std::to_string(c.head_dim) + " window " + std::to_string(c.window),
-        [&](Backend& backend) { return Attend(backend, c, data); });
-  }
-}
-
-TEST(OpsMatrix, AttentionAgainstF64) {
-  BackendOptions options;
-  options.num_threads = 2;
-  Result<std::unique_ptr<Backend>> ref = MakeBackend("ref", options);
-  for (const AttentionCase& c : Cases()) {
-    const AttentionData data = MakeData(c);
-    const std::vector<float> out = Attend(**ref, c, data);
-    const bool half = c.type == KvType::kF16;
-    const auto stored = [half](float value) -> double {
-      return half ? F16ToF32(F32ToF16(value)) : value;
-    };
-    for (size_t s = 0; s < c.contexts.size(); ++s) {
-      for (int64_t t = 0; t < c.num_tokens[s]; ++t) {
-        const int64_t position = c.contexts[s] - c.num_tokens[s] + t;
-        const int64_t first = c.window > 0 ? std::max<int64_t>(0, position - c.window + 1) : 0;
-        for (int head = 0; head < c.num_heads; ++head) {
-          const int64_t row =
-              ((data.step.sequences[s].first_token + t) * c.num_heads + head) * c.head_dim;
-          const int64_t kv_head = head / (c.num_heads / c.num_kv_heads);
-          std::vector<double> sum(static_cast<size_t>(c.head_dim));
-          double total = 0;
-          for (int64_t j = first; j <= position; ++j) {
-            const int64_t kv =
-                ((data.fill.sequences[s].first_token + j) * c.num_kv_heads + kv_head) * c.head_dim;
-            double score = 0;
-            for (int d = 0; d < c.head_dim; ++d) score += data.q[row + d] * stored(data.k[kv + d]);
-            const double p = std::exp(score / std::sqrt(static_cast<double>(c.head_dim)));
-            total += p;
-            for (int d = 0; d < c.head_dim; ++d) sum[d] += p * stored(data.v[kv + d]);
-          }
-          for (int d = 0; d < c.head_dim; ++d) ASSERT_NEAR(out[row + d], sum[d] / total, 1e-5);
-        }
-      }
-    }
-  }
-}
-
-// A query alone gives what it gives among others.
-TEST(OpsMatrix, AttentionCompanyDoesNotMatter) {
-  const AttentionCase together{KvType::kF16, 4, 2, 64, 0, {200, 90}, {50, 1}};
-  const AttentionData data = MakeData(together);
-  for (const BackendChoice& choice : AvailableBackends()) {
-    BackendOptions options;
-    options.isa = choice.isa;
-    Result<std::unique_ptr<Backend>> backend = MakeBackend(choice.backend, options);
-    const std::vector<float> expected = Attend(**backend, together, data);
-    constexpr int64_t kRow = 4 * 64;
-    for (const int64_t token : {0, 13, 49}) {
-      AttentionData alone = data;
-      SequencePlan one = data.step.sequences[0];
-      one.start_position += token;
-      one.num_tokens = 1;
-      one.first_token = 0;
-      alone.step.sequences = {one};
-      alone.q.assign(data.q.begin() + token * kRow, data.q.begin() + (token + 1) * kRow);
-      const std::vector<float> found = Attend(**backend, together, alone);
-      EXPECT_EQ(std::memcmp(found.data(), expected.data() + token * kRow, kRow * 4), 0)
-          << choice.isa << " " << token;
-    }
   }
 }
 

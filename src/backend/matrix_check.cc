@@ -6,7 +6,6 @@
 #include <string>
 
 #include "codec/codec.h"
-#include "codec/turbo_quant.h"
 
 namespace tq {
 namespace {
@@ -58,15 +57,18 @@ Status CheckTurboQuant(const StoredMatrix& stored) {
   return CheckScales(stored);
 }
 
-}  // namespace
-
-int64_t RowPayloadBytes(const StoredMatrix& stored) {
-  const CodecInfo& codec = GetCodec(stored.format.codec);
-  if (codec.block_bytes == 0) {
-    return TurboQuantWords(static_cast<int>(stored.codebook.size()), stored.cols) * 4;
+// Codes with scales of their own; whoever read them has checked the values (weights/).
+Status CheckGroups(const StoredMatrix& stored) {
+  const Format& format = stored.format;
+  if (stored.scales == nullptr) return Corrupt("expected scales beside the codes, found none");
+  if (format.group < 1 || stored.block_rows < 1 || format.bits < 1 || format.bits > 8) {
+    return Corrupt("expected codes of 1 to 8 bits in groups, found " + std::to_string(format.bits) +
+                   " bits and groups of " + std::to_string(format.group));
   }
-  return stored.cols / codec.block_values * codec.block_bytes;
+  return Status::Ok();
 }
+
+}  // namespace
 
 Status CheckStoredMatrix(const StoredMatrix& stored) {
   const int64_t rows = stored.rows;
@@ -81,11 +83,13 @@ Status CheckStoredMatrix(const StoredMatrix& stored) {
     return Corrupt("expected columns in whole blocks of " + std::to_string(codec.block_values) +
                    " (" + codec.name + "), found " + Shape(stored));
   }
-  if (codec.block_bytes == 0) TQ_RETURN_IF_ERROR(CheckTurboQuant(stored));
-  if (stored.row_bytes < RowPayloadBytes(stored)) {
-    return Corrupt("expected rows of " + std::to_string(RowPayloadBytes(stored)) +
-                   " bytes, found " + std::to_string(stored.row_bytes) + " in a matrix " +
-                   Shape(stored));
+  if (codec.block_bytes == 0) {
+    TQ_RETURN_IF_ERROR(stored.format.codec == CodecId::kTurboQuant ? CheckTurboQuant(stored)
+                                                                   : CheckGroups(stored));
+  }
+  if (stored.row_bytes < stored.payload_bytes()) {
+    return Corrupt("expected rows of " + std::to_string(stored.payload_bytes()) + " bytes, found " +
+                   std::to_string(stored.row_bytes) + " in a matrix " + Shape(stored));
   }
   if (stored.format.transform == Transform::kHadamard) {
     if (static_cast<int64_t>(stored.signs.size()) != cols) {

@@ -8,9 +8,6 @@
 
 namespace tq {
 
-// Bytes of one stored row (row_bytes may be larger: a stride).
-int64_t RowPayloadBytes(const StoredMatrix& stored);
-
 // Errors: kUnsupported (a group or codebook size that no kernel knows), kCorrupt (shape and parts
 // contradict each other; NaN or infinity in scales, codebook or signs).
 Status CheckStoredMatrix(const StoredMatrix& stored);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "backend/step_plan.h"
@@ -14,8 +15,8 @@ namespace tq {
 
 class Scratch;
 
-// int8 activations: a block whose largest magnitude is below this counts as zero, so that 127 / max is
-// always finite.
+// int8 activations: a block whose largest magnitude is below this counts as zero, so that 127 / max
+// is always finite.
 inline constexpr float kMinActivation = 7.8886090522101181e-31f;  // 2^-100
 
 // A matrix after a backend has laid it out for itself. Immutable. Owned by the model.
@@ -58,16 +59,29 @@ struct MatMulArgs {
 // out[r, n] = x[r, n] * rsqrt(mean(x[r]^2) + eps) * (w or 1 + w). out may equal x.
 struct RmsNormArgs {
   const float* x;
-  const float* w;  // [n]
+  const float* w;  // [w_rows, n], row r uses w[r % w_rows]; null: no weight
   bool plus_one = false;
+  float eps;
+  float* out;
+  int64_t num_rows;
+  int64_t n;
+  int64_t w_rows = 1;
+};
+
+// out[r, n] = (x[r, n] - mean) * rsqrt(variance + eps) * w + b. out may equal x.
+struct LayerNormArgs {
+  const float* x;
+  const float* w;  // [n]
+  const float* b;  // [n]
   float eps;
   float* out;
   int64_t num_rows;
   int64_t n;
 };
 
-// Rotates the first rotary_dim dims of every head in place; halves pairing: (j, j + rotary_dim /
-// 2). cos, sin: [T, rotary_dim / 2], already multiplied by the scaling's attention factor.
+// Rotates the dims [offset, offset + rotary_dim) of every head in place. Pairs: halves (j, j +
+// rotary_dim / 2), or interleaved (2 j, 2 j + 1). cos, sin: [T, rotary_dim / 2], already multiplied
+// by the scaling's attention factor.
 struct RopeArgs {
   float* x;  // [T, H, D]
   int64_t num_tokens;
@@ -76,33 +90,52 @@ struct RopeArgs {
   int rotary_dim;
   const float* cos;
   const float* sin;
+  int offset = 0;
+  bool interleaved = false;
 };
 
 enum class KvType : uint8_t { kF16, kF32 };
 
 // The KV pages of one layer. A page holds, for each KV head in order, a K tile and a V tile:
-//   K tile [D / 2][64 tokens][2]: dims 2i and 2i + 1 of a token are neighbours (D is even)
-//   V tile [64 tokens][D]
+//   K tile [D / 2][64 tokens][2]: dims 2i and 2i + 1 of a token are neighbours
+//   V tile [64 tokens][Dv]
+// D and Dv are even.
+enum class KvValues : uint8_t {
+  kOwn,        // a V tile of its own
+  kKeyPrefix,  // v = the first v_head_dim dims of k (MLA latents); no V tile
+  kNone,       // keys only (indexers); no V tile, v_head_dim = 0
+};
 struct KvLayout {
   KvType type = KvType::kF16;
   int num_kv_heads = 0;
-  int head_dim = 0;
+  int head_dim = 0;    // of keys and queries
+  int v_head_dim = 0;  // of values and outputs
+  KvValues values = KvValues::kOwn;
   int64_t element_bytes() const { return type == KvType::kF16 ? 2 : 4; }
-  int64_t tile_bytes() const { return int64_t{kPageTokens} * head_dim * element_bytes(); }
-  int64_t page_bytes() const { return 2 * tile_bytes() * num_kv_heads; }
+  int64_t k_tile_bytes() const { return int64_t{kPageTokens} * head_dim * element_bytes(); }
+  int64_t v_tile_bytes() const {
+    return values == KvValues::kOwn ? int64_t{kPageTokens} * v_head_dim * element_bytes() : 0;
+  }
+  int64_t head_bytes() const { return k_tile_bytes() + v_tile_bytes(); }
+  int64_t page_bytes() const { return head_bytes() * num_kv_heads; }
 };
 
-// Writes k, v [T, G, D] of every token of the plan to its place in the pages.
+// Writes k [T, G, D] and v [T, G, Dv] of every token of the plan to its place in the pages.
 struct KvAppendArgs {
   const StepPlan* plan;
   KvLayout layout;
   std::byte* pages;  // page i at pages + i * layout.page_bytes()
   const float* k;
-  const float* v;
+  const float* v;  // null unless layout.values is kOwn
 };
 
-// out[T, H, D] = softmax(scale * q k^T) v over the cached positions j <= position, and, with
-// window > 0, position - j < window. Query head h reads KV head h / (H / G).
+// out[T, H, Dv] = softmax(scale * q k^T) v over the visible positions. Query head h reads KV head
+// h / (H / G). A position j is visible to the query at position t when
+//   causal:      j <= t and (window == 0 or t - j < window)
+//   not causal:  j <= last position of this step's sequence, and (window == 0 or
+//                sequence.start_position - j < window): the step's own tokens all see each other
+// and, with `selected`, bit j % 64 of selected[t * selected_stride + j / 64] is set (at least one
+// visible position must be).
 struct AttentionArgs {
   const StepPlan* plan;
   KvLayout layout;
@@ -112,17 +145,71 @@ struct AttentionArgs {
   int num_heads;
   float scale;
   int window = 0;
+  bool causal = true;
+  const float* sinks = nullptr;  // [H]: a logit per head that takes part in the softmax, no value
+  const uint64_t* selected = nullptr;
+  int64_t selected_stride = 0;
 };
 
-enum class Activation : uint8_t { kSilu, kGeluTanh };
+enum class Activation : uint8_t {
+  kSilu,
+  kGeluTanh,
+  kSigmoid,
+  kSoftplus,
+  kClampedSilu,  // gpt_oss: g = min(gate, limit), u = clamp(up, +-limit): (u + 1) * g *
+                 // sigmoid(alpha g)
+  kSitu,  // kimi_k3: alpha tanh(g / alpha) sigmoid(g) * (limit tanh(u / limit), or u if limit is 0)
+};
 
-// out[i] = activation(gate[i]) * up[i]. out may equal gate.
+// out[i] = activation(gate[i]) * up[i]. out may equal gate or up.
 struct GluArgs {
   Activation activation;
   const float* gate;
   const float* up;
   float* out;
   int64_t n;
+  float alpha = 0;
+  float limit = 0;
+};
+
+enum class MapFn : uint8_t { kIdentity, kSigmoid, kSoftplus, kSilu, kRelu2 };
+
+// out[r, c] = clamp(scale * post[c] * fn(pre[c] * (x[r, c] + bias[c]))), each vector optional
+// (null: 1, 0, 1). The factors are applied in this order: + bias, * pre, fn, * post, * scale. out
+// may equal x if x_stride is n.
+struct MapArgs {
+  const float* x;
+  int64_t x_stride;  // floats from row to row of x
+  float* out;        // [num_rows, n]
+  int64_t num_rows;
+  int64_t n;
+  MapFn fn = MapFn::kIdentity;
+  const float* bias = nullptr;
+  const float* pre = nullptr;
+  const float* post = nullptr;
+  float scale = 1.0f;
+  float low = -std::numeric_limits<float>::infinity();
+  float high = std::numeric_limits<float>::infinity();
+};
+
+// out[r, :] = x[r, :] * factors[r]. out may equal x.
+struct ScaleRowsArgs {
+  const float* x;
+  const float* factors;
+  float* out;
+  int64_t num_rows;
+  int64_t n;
+};
+
+// out row r = x row (index ? index[r] : r), n floats each: gathers rows, cuts columns, joins them.
+struct CopyRowsArgs {
+  const float* x;
+  int64_t x_stride;
+  float* out;
+  int64_t out_stride;
+  int64_t num_rows;
+  int64_t n;
+  const int32_t* index = nullptr;
 };
 
 // y[i] += x[i].

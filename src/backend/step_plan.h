@@ -14,6 +14,7 @@ struct SequencePlan {
   int64_t first_token = 0;     // index of its first token in the step's flattened tokens
   int64_t num_tokens = 0;      // new tokens in this step
   int64_t start_position = 0;  // absolute position of the first new token
+  int32_t state_slot = 0;      // where recurrent layers keep this sequence's state
   std::vector<int32_t> pages;  // page_table: page of positions [64 i, 64 i + 64)
 };
 
@@ -21,6 +22,7 @@ struct StepPlan {
   std::vector<int32_t> ids;             // [T]
   std::vector<int32_t> positions;       // [T]
   std::vector<SequencePlan> sequences;  // S, in token order
+  bool causal = true;                   // false: the tokens of a sequence all see each other
   std::vector<int32_t> logits_tokens;   // tokens whose logits are wanted, ascending
   int64_t num_tokens() const { return static_cast<int64_t>(ids.size()); }
 };

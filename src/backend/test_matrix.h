@@ -70,6 +70,44 @@ class TestMatrix {
     return m;
   }
 
+  // Codes with scales beside them: kAffine, kFp4 or kFp8. cols: whole groups.
+  static TestMatrix Groups(const Format& format, DType scale_type, bool biases, int64_t block_rows,
+                           int64_t rows, int64_t cols, uint32_t seed) {
+    TestMatrix m;
+    std::mt19937 random(seed);
+    m.stored_.format = format;
+    m.stored_.block_rows = block_rows;
+    m.stored_.row_bytes = cols * format.bits / 8;
+    m.data_.resize(static_cast<size_t>(rows * m.stored_.row_bytes));
+    m.FillData(random);
+    for (std::byte& byte : m.data_) {
+      if (format.codec == CodecId::kFp8) byte &= std::byte{0xBF};  // no NaN
+    }
+    m.stored_.scale_type = scale_type;
+    for (std::vector<std::byte>* part : {&m.scale_bytes_, &m.bias_bytes_}) {
+      part->resize(static_cast<size_t>(rows * (cols / format.group)) * DTypeBytes(scale_type));
+      for (size_t i = 0; i < part->size(); ++i) {
+        // Small numbers in every type: high bytes of 0x3C to 0x3F, and 0x78 of e8m0.
+        const bool high = (i + 1) % DTypeBytes(scale_type) == 0;
+        const auto value = high ? 0x3C + random() % 4 : random() % 256;
+        (*part)[i] = static_cast<std::byte>(scale_type == DType::kE8M0 ? 0x78 : value);
+      }
+    }
+    m.stored_.scales = m.scale_bytes_.data();
+    if (biases) m.stored_.biases = m.bias_bytes_.data();
+    m.Finish(rows, cols);
+    return m;
+  }
+
+  // The activation meets the matrix rotated, whatever its format.
+  void SetRotated(uint32_t seed) {
+    std::mt19937 random(seed);
+    signs_.resize(static_cast<size_t>(stored_.cols));
+    for (float& sign : signs_) sign = random() % 2 == 0 ? 1.0f : -1.0f;
+    stored_.signs = signs_;
+    stored_.format.transform = Transform::kHadamard;
+  }
+
   void SetCodebook(std::vector<float> codebook) {
     codebook_ = std::move(codebook);
     stored_.codebook = codebook_;
@@ -109,6 +147,8 @@ class TestMatrix {
   StoredMatrix stored_;
   std::vector<std::byte> data_;
   std::vector<uint16_t> scales_;
+  std::vector<std::byte> scale_bytes_;
+  std::vector<std::byte> bias_bytes_;
   std::vector<float> codebook_;
   std::vector<float> signs_;
 };

@@ -218,6 +218,33 @@ std::vector<std::string> ConfigReader::StringList(std::string_view key) {
   return out;
 }
 
+std::vector<int64_t> ConfigReader::IntList(std::string_view key) {
+  const Json* value = Find(key);
+  std::vector<int64_t> out;
+  if (value == nullptr) return out;
+  if (!value->is_array()) {
+    Fail(
+        Corrupt(where_ + ": " + std::string(key) + ": expected a list, found " + KindName(*value)));
+    return out;
+  }
+  for (const Json& item : *value) {
+    if (!item.is_number_integer()) {
+      Fail(Corrupt(where_ + ": " + std::string(key) + ": expected integers, found " + item.dump()));
+      return {};
+    }
+    out.push_back(item.get<int64_t>());
+  }
+  return out;
+}
+
+int64_t ConfigReader::IntOf(std::initializer_list<std::string_view> keys, int64_t default_value) {
+  std::string_view first;
+  for (const std::string_view key : keys) {
+    if (Has(key) && first.empty()) first = key;
+  }
+  return first.empty() ? default_value : Int(first, default_value);
+}
+
 const Json* ConfigReader::Raw(std::string_view key) { return Find(key); }
 
 void ConfigReader::Ignore(std::initializer_list<std::string_view> keys) {

@@ -40,6 +40,9 @@ class ConfigReader {
   bool Bool(std::string_view key, bool default_value);
   std::string String(std::string_view key, std::string default_value);
   std::vector<std::string> StringList(std::string_view key);
+  std::vector<int64_t> IntList(std::string_view key);  // empty when absent
+  // The value of the first of `keys` that is present: one setting under several names.
+  int64_t IntOf(std::initializer_list<std::string_view> keys, int64_t default_value);
   // The raw value (marks it read), or nullptr.
   const Json* Raw(std::string_view key);
   void Ignore(std::initializer_list<std::string_view> keys);

@@ -48,6 +48,30 @@ inline float GeluTanh(float x) {
   return (0.5f * x) * (1.0f + Tanh(u));
 }
 
+// log1p(y) for y in 0..1, below 2 ulp: 2 atanh(s) with s = y / (2 + y), as a series in s^2 <= 1/9.
+struct Log1pConstants {
+  static constexpr float kC6 = 1.0f / 15.0f, kC5 = 1.0f / 13.0f, kC4 = 1.0f / 11.0f,
+                         kC3 = 1.0f / 9.0f, kC2 = 1.0f / 7.0f, kC1 = 1.0f / 5.0f, kC0 = 1.0f / 3.0f;
+};
+inline float Log1pUnit(float y) {
+  using C = Log1pConstants;
+  const float s = y / (2.0f + y);
+  const float z = s * s;
+  const float twice = 2.0f * s;
+  float p = C::kC6;
+  p = std::fma(p, z, C::kC5);
+  p = std::fma(p, z, C::kC4);
+  p = std::fma(p, z, C::kC3);
+  p = std::fma(p, z, C::kC2);
+  p = std::fma(p, z, C::kC1);
+  p = std::fma(p, z, C::kC0);
+  return std::fma(twice * z, p, twice);
+}
+
+// The larger of x and +0; +0 for -0.
+inline float Relu(float x) { return x > 0.0f ? x : 0.0f; }
+inline float Softplus(float x) { return Relu(x) + Log1pUnit(Exp(-std::fabs(x))); }
+
 // f64 functions for tables made once per load or step (rope). Error below 1e-14 relative.
 double ExpF64(double x);
 double LogF64(double x);                       // x > 0

@@ -34,6 +34,22 @@ TEST(Activations, MatchTheirFormulas) {
   }
 }
 
+TEST(Softplus, WithinTwoUlp) {
+  for (double x = -86.0; x < 100.0; x += 0.0113) {
+    const auto xf = static_cast<float>(x);
+    const double want = std::log1p(std::exp(static_cast<double>(xf)));
+    EXPECT_NEAR(Softplus(xf) / want, 1.0, 2.4e-7) << x;
+  }
+  for (double y = 0.0; y <= 1.0; y += 0.0007) {
+    const auto yf = static_cast<float>(y);
+    EXPECT_NEAR(Log1pUnit(yf), std::log1p(static_cast<double>(yf)), 2.4e-7 * y) << y;
+  }
+  EXPECT_EQ(Softplus(-200.0f), 0.0f);
+  EXPECT_EQ(Softplus(200.0f), 200.0f);
+  EXPECT_EQ(Softplus(std::numeric_limits<float>::infinity()),
+            std::numeric_limits<float>::infinity());
+}
+
 TEST(MathF64, AgreesWithTheLibrary) {
   for (double x = 0.001; x < 40.0; x *= 1.07) {
     EXPECT_NEAR(ExpF64(x) / std::exp(x), 1.0, 1e-14);

@@ -6,8 +6,8 @@ namespace tq {
 namespace {
 
 TEST(KvCache, HandsOutLowestPagesAndTakesThemBack) {
-  const KvLayout layout{KvType::kF16, 2, 64};
-  auto cache = KvCache::Create({layout, layout}, 4);
+  const KvLayout layout{KvType::kF16, 2, 64, 64};
+  auto cache = KvCache::Create({{{layout}, 0}, {{layout}, 10}}, 4, 2);
   ASSERT_TRUE(cache.ok());
   EXPECT_EQ(cache->bytes_per_page(), 2 * 2 * 2 * 64 * 64 * 2);
   std::vector<int32_t> a;
@@ -20,6 +20,20 @@ TEST(KvCache, HandsOutLowestPagesAndTakesThemBack) {
   EXPECT_EQ(cache->free_pages(), 4);
   EXPECT_TRUE(cache->Allocate(1, b));
   EXPECT_EQ(b, std::vector<int32_t>{0});
+}
+
+TEST(KvCache, HandsOutSlotsLowestFirst) {
+  auto cache = KvCache::Create({{{}, 10}, {{}, 3}}, 0, 2);
+  ASSERT_TRUE(cache.ok());
+  EXPECT_EQ(cache->bytes_per_slot(), 13 * 4);
+  EXPECT_EQ(cache->AllocateSlot(), 0);
+  EXPECT_EQ(cache->AllocateSlot(), 1);
+  EXPECT_EQ(cache->AllocateSlot(), -1);
+  cache->FreeSlot(0);
+  EXPECT_EQ(cache->AllocateSlot(), 0);
+  const StateRef state = cache->layer(0).State(4);
+  EXPECT_EQ(state.state_stride, 10);
+  EXPECT_EQ(state.base - cache->layer(0).State(0).base, 4);
 }
 
 TEST(KvCache, PagesForRoundsUp) {

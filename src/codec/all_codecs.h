@@ -1,6 +1,8 @@
 // Every codec type that codec_list.inc names: one include per line.
 #pragma once
 
+#include "codec/affine.h"
+#include "codec/float_groups.h"
 #include "codec/iq4_nl.h"
 #include "codec/iq4_xs.h"
 #include "codec/mxfp4.h"

@@ -34,20 +34,49 @@ const CodecInfo& GetCodec(CodecId id) {
 }
 
 std::string FormatName(const Format& format) {
-  if (format.codec != CodecId::kTurboQuant) return GetCodec(format.codec).name;
-  return TurboQuantName(format, std::to_string(format.bits) + "-bit");
+  const std::string name = GetCodec(format.codec).name;
+  switch (format.codec) {
+    case CodecId::kTurboQuant:
+      return TurboQuantName(format, std::to_string(format.bits) + "-bit");
+    case CodecId::kAffine:
+      return name + " " + std::to_string(format.bits) + "-bit g" + std::to_string(format.group);
+    case CodecId::kFp4:
+    case CodecId::kFp8:
+      return name + " g" + std::to_string(format.group);
+    default:
+      return name;
+  }
 }
 
 std::string FormatName(const StoredMatrix& matrix) {
-  const bool trits = matrix.format.codec == CodecId::kTurboQuant && matrix.codebook.size() == 3;
-  return trits ? TurboQuantName(matrix.format, "trit") : FormatName(matrix.format);
+  const CodecId codec = matrix.format.codec;
+  if (codec == CodecId::kTurboQuant && matrix.codebook.size() == 3) {
+    return TurboQuantName(matrix.format, "trit");
+  }
+  if (codec == CodecId::kFp4) return matrix.scale_type == DType::kE8M0 ? "mxfp4" : "nvfp4";
+  if (codec == CodecId::kFp8 && matrix.scale_type == DType::kE8M0) return "mxfp8";
+  return FormatName(matrix.format);
+}
+
+int64_t StoredMatrix::scale_bytes() const {
+  if (scales == nullptr) return 0;
+  return scale_rows() * scale_cols() * static_cast<int64_t>(DTypeBytes(scale_type));
+}
+
+int64_t StoredMatrix::payload_bytes() const {
+  const CodecInfo& codec = GetCodec(format.codec);
+  if (format.codec == CodecId::kTurboQuant) {
+    return TurboQuantWords(static_cast<int>(codebook.size()), cols) * 4;
+  }
+  if (codec.block_bytes == 0) return (cols * format.bits + 7) / 8;
+  return cols / codec.block_values * codec.block_bytes;
 }
 
 int64_t StoredMatrix::stored_bytes() const {
   constexpr int64_t kF16Bytes = 2;
-  int64_t bytes = rows * row_bytes;
-  if (scales != nullptr) bytes += rows * (cols / format.group) * kF16Bytes;
-  return bytes + static_cast<int64_t>(codebook.size() + signs.size()) * kF16Bytes;
+  const int64_t scale_tensors = biases != nullptr ? 2 : 1;
+  return rows * payload_bytes() + scale_tensors * scale_bytes() +
+         static_cast<int64_t>(codebook.size() + signs.size()) * kF16Bytes;
 }
 
 }  // namespace tq

@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "codec/float8.h"
 #include "tensor/half.h"
 
 namespace tq {
@@ -58,11 +59,60 @@ TEST(Codec, FormatNames) {
   EXPECT_EQ(FormatName(hadamard), "turboquant 3-bit g64 hadamard");
   const Format plain = {CodecId::kTurboQuant, 2, 32, Transform::kNone};
   EXPECT_EQ(FormatName(plain), "turboquant 2-bit g32");
+  EXPECT_EQ(FormatName(Format{CodecId::kAffine, 3, 64}), "affine 3-bit g64");
+  EXPECT_EQ(FormatName(Format{CodecId::kFp4, 4, 32}), "fp4 g32");
   const std::vector<float> trits = {-1, 0, 1};
   StoredMatrix matrix;
   matrix.format = plain;
   matrix.codebook = trits;
   EXPECT_EQ(FormatName(matrix), "turboquant trit g32");
+  matrix.format = {CodecId::kFp8, 8, 32};
+  matrix.scale_type = DType::kE8M0;
+  EXPECT_EQ(FormatName(matrix), "mxfp8");
+}
+
+TEST(Codec, AffineCodesAreOneBitStream) {
+  for (const int bits : {2, 3, 4, 5, 6, 8}) {
+    std::vector<std::byte> codes(static_cast<size_t>(64 * bits / 8));
+    for (size_t i = 0; i < 64; ++i) {  // code i % 2^bits, bit by bit
+      for (int b = 0; b < bits; ++b) {
+        const size_t bit = i * static_cast<size_t>(bits) + static_cast<size_t>(b);
+        if (i >> b & 1) codes[bit / 8] |= static_cast<std::byte>(1 << bit % 8);
+      }
+    }
+    const float scales[] = {0.5f, 2.0f};
+    const float biases[] = {-1.0f, 3.0f};
+    StoredMatrix matrix;
+    matrix.format = {CodecId::kAffine, bits, 32};
+    matrix.rows = 1;
+    matrix.cols = 64;
+    matrix.data = codes.data();
+    matrix.row_bytes = static_cast<int64_t>(codes.size());
+    matrix.scales = reinterpret_cast<const std::byte*>(scales);
+    matrix.biases = reinterpret_cast<const std::byte*>(biases);
+    matrix.scale_type = DType::kF32;
+    EXPECT_EQ(matrix.stored_bytes(), matrix.row_bytes + 16);
+    for (const int64_t col : {0, 3, 31, 37}) {  // any piece of a row
+      std::vector<float> out(static_cast<size_t>(64 - col));
+      DecodeRow(matrix, 0, col, 64 - col, out.data());
+      for (int64_t i = col; i < 64; ++i) {
+        const auto code = static_cast<float>(i & ((1 << bits) - 1));
+        EXPECT_EQ(out[static_cast<size_t>(i - col)], scales[i / 32] * code + biases[i / 32]);
+      }
+    }
+  }
+}
+
+TEST(Codec, SmallFloatsFollowTheirDefinition) {
+  EXPECT_EQ(E4M3ToF32(0x00), 0);
+  EXPECT_EQ(E4M3ToF32(0x01), 0x1p-9f);
+  EXPECT_EQ(E4M3ToF32(0x08), 0x1p-6f);
+  EXPECT_EQ(E4M3ToF32(0x38), 1);
+  EXPECT_EQ(E4M3ToF32(0x7E), 448);
+  EXPECT_EQ(E4M3ToF32(0xFE), -448);
+  EXPECT_EQ(E8M0ToF32(0), 0x1p-127f);
+  EXPECT_EQ(E8M0ToF32(127), 1);
+  EXPECT_EQ(E8M0ToF32(254), 0x1p127f);
 }
 
 TEST(Codec, PlainFormatsDecodeFromAnyByteOffset) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/status.h"
+#include "tensor/dtype.h"
 
 namespace tq {
 
@@ -41,10 +42,19 @@ struct StoredMatrix {
   int64_t cols = 0;
   const std::byte* data = nullptr;  // row-major codes; row_bytes apart
   int64_t row_bytes = 0;
-  const std::byte* scales = nullptr;  // TurboQuant: f16 [rows, cols / group]
+  const std::byte* scales = nullptr;  // [scale_rows, scale_cols] of scale_type
+  const std::byte* biases = nullptr;  // affine: as the scales, or null
+  DType scale_type = DType::kF16;     // TurboQuant: f16
+  int64_t block_rows = 1;             // consecutive rows that share scales
+  float global_scale = 1.0f;          // fp4, fp8: divides every scale
   std::span<const float> codebook;    // TurboQuant: 2, 3, 4, 8 or 16 ascending entries
   std::span<const float> signs;       // kHadamard: [cols], each +1 or -1
-  int64_t stored_bytes() const;       // all parts, as in the file
+
+  int64_t scale_rows() const { return (rows + block_rows - 1) / block_rows; }
+  int64_t scale_cols() const { return (cols + format.group - 1) / format.group; }
+  int64_t scale_bytes() const;    // of the scales (and of the biases); 0: the codec has none
+  int64_t payload_bytes() const;  // of one row of `data`; row_bytes when rows are dense
+  int64_t stored_bytes() const;   // all parts, as in the file
 };
 
 }  // namespace tq

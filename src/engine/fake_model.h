@@ -23,8 +23,8 @@ class FakeModel final : public StepModel {
 
   int64_t vocab_size() const override { return kVocab; }
   int64_t max_position_embeddings() const override { return max_context_; }
-  std::vector<KvLayout> CacheLayouts(KvType) const override {
-    return {KvLayout{.type = KvType::kF32, .num_kv_heads = 1, .head_dim = 2}};
+  std::vector<CacheNeeds> Needs(KvType) const override {
+    return {{.paged = {{.type = KvType::kF32, .num_kv_heads = 1, .head_dim = 2, .v_head_dim = 2}}}};
   }
 
   void Forward(const StepPlan& plan, KvCache& cache, float* logits) override {
@@ -80,7 +80,7 @@ class FakeModel final : public StepModel {
     }
   }
   static std::byte* Place(KvCache& cache, const SequencePlan& sequence, int64_t position) {
-    LayerCache& layer = cache.layer(0);
+    LayerCache::Paged& layer = cache.layer(0).paged[0];
     const int32_t page = sequence.pages[static_cast<size_t>(position / kPageTokens)];
     return layer.pages.data() + page * layer.layout.page_bytes() + position % kPageTokens * 4;
   }

@@ -17,9 +17,7 @@ class ModelStep final : public StepModel {
 
   int64_t vocab_size() const override { return model_.spec().vocab_size; }
   int64_t max_position_embeddings() const override { return model_.spec().max_position_embeddings; }
-  std::vector<KvLayout> CacheLayouts(KvType type) const override {
-    return model_.CacheLayouts(type);
-  }
+  std::vector<CacheNeeds> Needs(KvType type) const override { return model_.Needs(type); }
   void Forward(const StepPlan& plan, KvCache& cache, float* logits) override {
     scratch_.Reset();
     // The vector of ropes is lent, so that a steady state does not allocate it anew.

@@ -7,7 +7,8 @@ namespace tq {
 Result<std::unique_ptr<Scheduler>> Scheduler::Create(std::unique_ptr<StepModel> model,
                                                      const SchedulerOptions& options) {
   TQ_ASSIGN_OR_RETURN(KvCache cache,
-                      KvCache::Create(model->CacheLayouts(options.kv_type), options.num_pages));
+                      KvCache::Create(model->Needs(options.kv_type), options.num_pages,
+                                      options.max_sequences));
   const int64_t logits_bytes =
       options.max_sequences * model->vocab_size() * static_cast<int64_t>(sizeof(float));
   TQ_ASSIGN_OR_RETURN(Buffer logits, Buffer::Allocate(static_cast<size_t>(logits_bytes)));

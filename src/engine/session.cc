@@ -40,18 +40,22 @@ bool Session::Reserve(KvCache& cache) {
   if (num_pages > cache.free_pages()) return false;
   pages_.reserve(static_cast<size_t>(num_pages));
   ids_.reserve(static_cast<size_t>(length));
-  return cache.Allocate(num_pages, pages_);
+  state_slot_ = cache.AllocateSlot();
+  return state_slot_ >= 0 && cache.Allocate(num_pages, pages_);
 }
 
 void Session::ReleasePages(KvCache& cache) {
   cache.Free(pages_);
   pages_.clear();
+  if (state_slot_ >= 0) cache.FreeSlot(state_slot_);
+  state_slot_ = -1;
 }
 
 void Session::BeginStep(int64_t num_tokens, StepPlan& plan) {
   TQ_DCHECK(num_tokens > 0 && num_tokens <= num_pending());
   if (num_cached_ == 0) first_step_ = Clock::now();
-  plan.sequences.push_back({plan.num_tokens(), num_tokens, num_cached_, std::move(pages_)});
+  plan.sequences.push_back(
+      {plan.num_tokens(), num_tokens, num_cached_, state_slot_, std::move(pages_)});
   for (int64_t position = num_cached_; position < num_cached_ + num_tokens; ++position) {
     plan.ids.push_back(ids_[static_cast<size_t>(position)]);
     plan.positions.push_back(static_cast<int32_t>(position));

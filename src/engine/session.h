@@ -52,6 +52,7 @@ class Session {
   std::vector<int32_t> ids_;      // prompt, then generated
   std::vector<int32_t> end_ids_;  // end and stop ids of the vocabulary, sorted
   std::vector<int32_t> pages_;
+  int32_t state_slot_ = -1;
   Sampler sampler_;
   std::shared_ptr<TokenStream> stream_;
   int64_t min_tokens_;

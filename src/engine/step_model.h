@@ -16,7 +16,7 @@ class StepModel {
   virtual ~StepModel() = default;
   virtual int64_t vocab_size() const = 0;
   virtual int64_t max_position_embeddings() const = 0;
-  virtual std::vector<KvLayout> CacheLayouts(KvType type) const = 0;
+  virtual std::vector<CacheNeeds> Needs(KvType type) const = 0;
   // As Model::Forward: logits[i * vocab_size ...] of token plan.logits_tokens[i].
   virtual void Forward(const StepPlan& plan, KvCache& cache, float* logits) = 0;
 };

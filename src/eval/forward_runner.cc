@@ -26,7 +26,7 @@ Result<std::unique_ptr<ForwardRunner>> ForwardRunner::Create(const Model& model,
     return InvalidArgument("expected 1.." + std::to_string(model.spec().max_position_embeddings) +
                            " tokens (the model's context), found " + std::to_string(max_tokens));
   }
-  TQ_ASSIGN_OR_RETURN(KvCache cache, KvCache::Create(model.CacheLayouts(kv_type), KvCache::PagesFor(max_tokens)));
+  TQ_ASSIGN_OR_RETURN(KvCache cache, KvCache::Create(model.Needs(kv_type), KvCache::PagesFor(max_tokens), 1));
   std::unique_ptr<ForwardRunner> runner(new ForwardRunner(model, backend, std::move(cache), max_tokens));
   TQ_CHECK(runner->cache_.Allocate(runner->cache_.num_pages(), runner->pages_));
   return runner;

@@ -1,60 +1,92 @@
 #include "model/block.h"
 
+#include "model/blocks/attend_block.h"
+#include "model/blocks/hyper_block.h"
+#include "model/blocks/plain_block.h"
 #include "model/ffns/dense.h"
+#include "model/ffns/moe.h"
 #include "model/mixers/attention.h"
+#include "model/mixers/gated_delta_net.h"
+#include "model/mixers/kda.h"
+#include "model/mixers/mamba2.h"
+#include "model/mixers/mla.h"
 
 namespace tq {
 
-Result<Block> Block::Load(const BlockSpec& spec, int64_t hidden_size, WeightLoader& loader) {
-  Block block;
-  block.residual_ = spec.residual;
-  block.norm_ = spec.norm;
-  block.hidden_size_ = hidden_size;
-  TQ_ASSIGN_OR_RETURN(block.input_norm_,
-                      loader.Vector(spec.prefix + "input_layernorm.weight", hidden_size));
-  TQ_ASSIGN_OR_RETURN(block.mixer_,
-                      Attention::Load(spec.mixer, spec.prefix + "self_attn.", hidden_size, loader));
-  TQ_ASSIGN_OR_RETURN(block.post_attention_norm_,
-                      loader.Vector(spec.prefix + "post_attention_layernorm.weight", hidden_size));
-  if (spec.residual == Residual::kSandwich) {
-    TQ_ASSIGN_OR_RETURN(
-        block.pre_ffn_norm_,
-        loader.Vector(spec.prefix + "pre_feedforward_layernorm.weight", hidden_size));
-    TQ_ASSIGN_OR_RETURN(
-        block.post_ffn_norm_,
-        loader.Vector(spec.prefix + "post_feedforward_layernorm.weight", hidden_size));
+Result<std::unique_ptr<Mixer>> LoadMixer(const MixerSpec& spec, const std::string& prefix,
+                                         int64_t hidden_size, TensorLoader& loader) {
+  using Loaded = Result<std::unique_ptr<Mixer>>;
+  struct Visitor {
+    const std::string& prefix;
+    int64_t hidden_size;
+    TensorLoader& loader;
+    Loaded operator()(const std::monostate&) const { return std::unique_ptr<Mixer>(); }
+    Loaded operator()(const AttentionSpec& s) const {
+      return Attention::Load(s, prefix, hidden_size, loader);
+    }
+    Loaded operator()(const MlaSpec& s) const { return Mla::Load(s, prefix, hidden_size, loader); }
+    Loaded operator()(const GatedDeltaNetSpec& s) const {
+      return GatedDeltaNet::Load(s, prefix, hidden_size, loader);
+    }
+    Loaded operator()(const KdaSpec& s) const { return Kda::Load(s, prefix, hidden_size, loader); }
+    Loaded operator()(const Mamba2Spec& s) const {
+      return Mamba2::Load(s, prefix, hidden_size, loader);
+    }
+  };
+  return std::visit(Visitor{prefix, hidden_size, loader}, spec);
+}
+
+Result<std::unique_ptr<Ffn>> LoadFfn(const FfnSpec& spec, const std::string& prefix,
+                                     int64_t hidden_size, TensorLoader& loader) {
+  using Loaded = Result<std::unique_ptr<Ffn>>;
+  struct Visitor {
+    const std::string& prefix;
+    int64_t hidden_size;
+    TensorLoader& loader;
+    Loaded operator()(const std::monostate&) const { return std::unique_ptr<Ffn>(); }
+    Loaded operator()(const DenseFfnSpec& s) const {
+      return DenseFfn::Load(s, prefix, hidden_size, loader);
+    }
+    Loaded operator()(const MoeSpec& s) const { return Moe::Load(s, prefix, hidden_size, loader); }
+  };
+  return std::visit(Visitor{prefix, hidden_size, loader}, spec);
+}
+
+Result<std::unique_ptr<Block>> Block::Load(const ModelSpec& model, const BlockSpec& spec,
+                                           TensorLoader& loader) {
+  switch (spec.residual) {
+    case Residual::kHyper:
+      return HyperBlock::Load(model, spec, loader);
+    case Residual::kAttend:
+      return AttendBlock::Load(model, spec, loader);
+    case Residual::kPre:
+    case Residual::kSandwich:
+    case Residual::kSingle:
+      break;
   }
-  TQ_ASSIGN_OR_RETURN(block.ffn_,
-                      DenseFfn::Load(spec.ffn, spec.prefix + "mlp.", hidden_size, loader));
-  return block;
+  return PlainBlock::Load(model, spec, loader);
 }
 
-void Block::Norm(StepContext& step, const std::vector<float>& w, const float* x, float* out) const {
+Result<Norm> Norm::Load(const NormSpec& spec, const std::string& name, int64_t n,
+                        TensorLoader& loader) {
+  Norm norm;
+  norm.spec = spec;
+  if (spec.weight) {
+    TQ_ASSIGN_OR_RETURN(norm.w, loader.Vector(name, n));
+  }
+  return norm;
+}
+
+void Norm::Apply(StepContext& step, const float* x, float* out, int64_t num_rows, int64_t n,
+                 int64_t w_rows) const {
   step.backend.RmsNorm({.x = x,
-                        .w = w.data(),
-                        .plus_one = norm_.plus_one,
-                        .eps = norm_.eps,
+                        .w = spec.weight ? w.data() : nullptr,
+                        .plus_one = spec.plus_one,
+                        .eps = spec.eps,
                         .out = out,
-                        .num_rows = step.plan.num_tokens(),
-                        .n = hidden_size_});
-}
-
-void Block::Forward(StepContext& step, float* x, LayerCache& cache) const {
-  const ScratchScope scope(step.scratch);
-  const int64_t n = step.plan.num_tokens() * hidden_size_;
-  float* normed = step.scratch.Alloc<float>(static_cast<size_t>(n));
-  float* y = step.scratch.Alloc<float>(static_cast<size_t>(n));
-  const bool sandwich = residual_ == Residual::kSandwich;
-
-  Norm(step, input_norm_, x, normed);
-  mixer_->Forward(step, normed, y, cache);
-  if (sandwich) Norm(step, post_attention_norm_, y, y);
-  step.backend.Add({y, x, n});
-
-  Norm(step, sandwich ? pre_ffn_norm_ : post_attention_norm_, x, normed);
-  ffn_->Forward(step, normed, y);
-  if (sandwich) Norm(step, post_ffn_norm_, y, y);
-  step.backend.Add({y, x, n});
+                        .num_rows = num_rows,
+                        .n = n,
+                        .w_rows = w_rows});
 }
 
 }  // namespace tq

@@ -1,4 +1,5 @@
-// Block: one layer of a model: a mixer (attention or recurrent), a feed-forward part, their norms.
+// Block: one layer of a model: a mixer (attention or recurrent), a feed-forward part, their norms,
+// and how they meet the residual stream.
 #pragma once
 
 #include <memory>
@@ -6,9 +7,9 @@
 #include <vector>
 
 #include "cache/kv_cache.h"
+#include "model/project.h"
 #include "model/spec.h"
 #include "model/step_context.h"
-#include "weights/loader.h"
 
 namespace tq {
 
@@ -18,40 +19,55 @@ using WeightVisitor = void (*)(void* context, const std::string& name, const Wei
 class Mixer {
  public:
   virtual ~Mixer() = default;
-  virtual KvLayout CacheNeeds(KvType type) const = 0;
-  // y[T, hidden] = mixer(x[T, hidden]).
-  virtual void Forward(StepContext& step, const float* x, float* y, LayerCache& cache) const = 0;
+  virtual CacheNeeds Needs(KvType type) const = 0;
+  // y[T, hidden] = mixer(x[T, hidden]). `layer` is its own in the cache.
+  virtual void Forward(StepContext& step, const float* x, float* y, KvCache& cache,
+                       size_t layer) const = 0;
   virtual void VisitWeights(WeightVisitor visit, void* context) const = 0;
 };
 
 class Ffn {
  public:
   virtual ~Ffn() = default;
-  virtual void Forward(StepContext& step, const float* x, float* y) const = 0;
+  // y[T, hidden] = ffn(x[T, hidden]). router_x: what a router sees, nearly always x itself.
+  virtual void Forward(StepContext& step, const float* x, const float* router_x,
+                       float* y) const = 0;
   virtual void VisitWeights(WeightVisitor visit, void* context) const = 0;
+};
+
+// prefix: "model.layers.3.self_attn.". Null for monostate.
+Result<std::unique_ptr<Mixer>> LoadMixer(const MixerSpec& spec, const std::string& prefix,
+                                         int64_t hidden_size, TensorLoader& loader);
+Result<std::unique_ptr<Ffn>> LoadFfn(const FfnSpec& spec, const std::string& prefix,
+                                     int64_t hidden_size, TensorLoader& loader);
+
+// The residual stream of one step. Memory: the step's scratch.
+struct Residuals {
+  float* x = nullptr;                       // [T, num_streams * hidden]
+  std::vector<const float*> snapshots;      // kAttend: earlier residuals, each [T, hidden]
+  const float* per_layer_inputs = nullptr;  // gemma4: [T, num_layers, per_layer_input]
 };
 
 class Block {
  public:
-  static Result<Block> Load(const BlockSpec& spec, int64_t hidden_size, WeightLoader& loader);
+  virtual ~Block() = default;
+  static Result<std::unique_ptr<Block>> Load(const ModelSpec& model, const BlockSpec& spec,
+                                             TensorLoader& loader);
+  virtual CacheNeeds Needs(KvType type) const = 0;
+  virtual void Forward(StepContext& step, Residuals& residuals, KvCache& cache,
+                       size_t layer) const = 0;
+  virtual void VisitWeights(WeightVisitor visit, void* context) const = 0;
+};
 
-  const Mixer& mixer() const { return *mixer_; }
-  const Ffn& ffn() const { return *ffn_; }
-  // x[T, hidden] is updated in place.
-  void Forward(StepContext& step, float* x, LayerCache& cache) const;
-
- private:
-  void Norm(StepContext& step, const std::vector<float>& w, const float* x, float* out) const;
-
-  Residual residual_ = Residual::kPre;
-  NormSpec norm_;
-  int64_t hidden_size_ = 0;
-  std::unique_ptr<Mixer> mixer_;
-  std::unique_ptr<Ffn> ffn_;
-  std::vector<float> input_norm_;
-  std::vector<float> post_attention_norm_;
-  std::vector<float> pre_ffn_norm_;   // kSandwich only
-  std::vector<float> post_ffn_norm_;  // kSandwich only
+// A norm over hidden_size with its weight.
+struct Norm {
+  NormSpec spec;
+  std::vector<float> w;  // empty: no weight
+  static Result<Norm> Load(const NormSpec& spec, const std::string& name, int64_t n,
+                           TensorLoader& loader);
+  // Rows of n floats; w_rows weight rows of n in turn. out may be x.
+  void Apply(StepContext& step, const float* x, float* out, int64_t num_rows, int64_t n,
+             int64_t w_rows = 1) const;
 };
 
 }  // namespace tq

@@ -8,55 +8,97 @@ namespace tq {
 namespace {
 
 // Rows `tokens` of x [T, n], one after another.
-const float* GatherRows(const std::vector<int32_t>& tokens, const float* x, int64_t n,
-                        int64_t num_tokens, Scratch& scratch) {
-  if (static_cast<int64_t>(tokens.size()) == num_tokens) return x;
-  float* out = scratch.Alloc<float>(tokens.size() * static_cast<size_t>(n));
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    std::memcpy(out + static_cast<int64_t>(i) * n, x + tokens[i] * n,
-                static_cast<size_t>(n) * sizeof(float));
-  }
+const float* GatherRows(StepContext& step, const float* x, int64_t n) {
+  const std::vector<int32_t>& tokens = step.plan.logits_tokens;
+  const auto count = static_cast<int64_t>(tokens.size());
+  if (count == step.num_tokens()) return x;
+  float* out = step.Floats(count * n);
+  step.backend.CopyRows({x, n, out, n, count, n, tokens.data()});
   return out;
 }
 
 }  // namespace
+
+// The residual after the last block, as the head's input: [T, hidden], not normed.
+const float* Model::FinalHidden(StepContext& step, const Residuals& residuals) const {
+  const int64_t n = step.num_tokens() * spec_.hidden_size;
+  if (parts_.final_streams) {
+    float* out = step.Floats(n);
+    parts_.final_streams->Read(step, residuals.x, out, nullptr);
+    return out;
+  }
+  if (parts_.final_mix) {
+    float* out = step.Floats(n);
+    parts_.final_mix->Apply(step, residuals, out);
+    return out;
+  }
+  return residuals.x;
+}
+
+Residuals Model::Embed(StepContext& step) const {
+  const int64_t rows = step.num_tokens();
+  const int64_t hidden = spec_.hidden_size;
+  Residuals residuals;
+  residuals.x = step.Floats(rows * hidden * spec_.num_streams);
+  const bool streams = spec_.num_streams > 1;
+  float* x = streams ? step.Floats(rows * hidden) : residuals.x;
+  step.backend.Embed({parts_.embed.get(), step.plan.ids, spec_.embed_scale, x});
+  if (spec_.embed_norm) Norm{*spec_.embed_norm, {}}.Apply(step, x, x, rows, hidden);
+  if (parts_.per_layer) residuals.per_layer_inputs = parts_.per_layer->Compute(step, x);
+  if (parts_.self_conditioning && !step.plan.causal) {
+    parts_.self_conditioning->Apply(step, step.soft_embeddings, x);
+  }
+  for (int s = 0; streams && s < spec_.num_streams; ++s) {
+    step.backend.CopyRows(
+        {x, hidden, residuals.x + s * hidden, spec_.num_streams * hidden, rows, hidden});
+  }
+  return residuals;
+}
 
 void Model::Forward(StepContext& step, KvCache& cache, float* logits) const {
   const ScratchScope scope(step.scratch);
   const StepPlan& plan = step.plan;
   const int64_t num_tokens = plan.num_tokens();
   const int64_t hidden = spec_.hidden_size;
+  const int64_t width = hidden * spec_.num_streams;
+  step.rope_specs = &spec_.ropes;
   step.ropes.clear();
   for (const RopeSpec& rope : spec_.ropes)
-    step.ropes.push_back(MakeRopeTable(rope, plan, step.scratch));
+    step.ropes.push_back(MakeRopeTable(rope, plan.positions, step.scratch));
 
-  float* x = step.scratch.Alloc<float>(static_cast<size_t>(num_tokens * hidden));
-  step.backend.Embed({embed_.get(), plan.ids, spec_.embed_scale, x});
-  if (step.observer != nullptr) step.observer->OnHidden(0, x, num_tokens, hidden);
-  for (size_t i = 0; i < blocks_.size(); ++i) {
-    blocks_[i].Forward(step, x, cache.layer(i));
-    if (step.observer != nullptr) step.observer->OnHidden(i + 1, x, num_tokens, hidden);
+  Residuals residuals = Embed(step);
+  if (step.observer != nullptr) step.observer->OnHidden(0, residuals.x, num_tokens, width);
+  for (size_t i = 0; i < parts_.blocks.size(); ++i) {
+    parts_.blocks[i]->Forward(step, residuals, cache, i);
+    if (step.observer != nullptr) step.observer->OnHidden(i + 1, residuals.x, num_tokens, width);
   }
   if (plan.logits_tokens.empty()) return;
 
   const auto num_logits = static_cast<int64_t>(plan.logits_tokens.size());
-  const float* last = GatherRows(plan.logits_tokens, x, hidden, num_tokens, step.scratch);
-  float* normed = step.scratch.Alloc<float>(static_cast<size_t>(num_logits * hidden));
-  step.backend.RmsNorm({.x = last,
-                        .w = final_norm_.data(),
-                        .plus_one = spec_.final_norm.plus_one,
-                        .eps = spec_.final_norm.eps,
-                        .out = normed,
-                        .num_rows = num_logits,
-                        .n = hidden});
-  if (step.input_observer != nullptr && lm_head_ != nullptr) {
-    step.input_observer->OnInput({"lm_head"}, normed, num_logits, hidden);
+  const float* head_in = GatherRows(step, FinalHidden(step, residuals), hidden);
+  if (!parts_.final_streams) {
+    float* normed = step.Floats(num_logits * hidden);
+    parts_.final_norm.Apply(step, head_in, normed, num_logits, hidden);
+    head_in = normed;
   }
-  const Weight* head = lm_head_ != nullptr ? lm_head_.get() : embed_.get();
-  const MatMulArgs out[] = {{head, normed, nullptr, logits, num_logits}};
+  if (step.input_observer != nullptr && parts_.lm_head != nullptr) {
+    constexpr std::string_view kName = "lm_head";
+    step.input_observer->OnInput({&kName, 1}, head_in, num_logits, hidden);
+  }
+  const Weight* head = parts_.lm_head != nullptr ? parts_.lm_head.get() : parts_.embed.get();
+  const MatMulArgs out[] = {{head, head_in, nullptr, logits, num_logits}};
   step.backend.MatMul(out, step.scratch);
-  if (spec_.final_logit_softcapping != 0) {
-    step.backend.Softcap({logits, spec_.final_logit_softcapping, num_logits * spec_.vocab_size});
+  const int64_t n = num_logits * spec_.vocab_size;
+  if (spec_.head.logit_scale != 1.0f) {
+    step.backend.Map({.x = logits,
+                      .x_stride = n,
+                      .out = logits,
+                      .num_rows = 1,
+                      .n = n,
+                      .scale = spec_.head.logit_scale});
+  }
+  if (spec_.head.final_logit_softcapping != 0) {
+    step.backend.Softcap({logits, spec_.head.final_logit_softcapping, n});
   }
 }
 

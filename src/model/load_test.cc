@@ -34,7 +34,7 @@ class LoadTest : public testing::Test {
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
     const Json config = *ParseJson(kConfig, "config.json");
-    for (const TensorNeed& need : NeededTensors(*ParseModelSpec(config, false))) {
+    for (const TensorNeed& need : NeededTensors(*ParseModelSpec(config, {}))) {
       TensorData data;
       data.shape = need.shape;
       data.values.assign(static_cast<size_t>(NumElements(need.shape)), 0.25f);

@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "weights/loader.h"
+#include "weights/need_recorder.h"
 
 namespace tq {
 
@@ -11,28 +13,30 @@ Result<std::unique_ptr<const Model>> Model::Load(const WeightSource& source, Bac
   TQ_ASSIGN_OR_RETURN(const std::string text, source.ReadDocument("config.json"));
   TQ_ASSIGN_OR_RETURN(const Json config, ParseJson(text, "config.json"));
   std::unique_ptr<Model> model(new Model());
-  TQ_ASSIGN_OR_RETURN(model->spec_,
-                      ParseModelSpec(config, source.Find("lm_head.weight") != nullptr));
-  const ModelSpec& spec = model->spec_;
+  TQ_ASSIGN_OR_RETURN(model->spec_, ParseModelSpec(config, source.facts()));
 
   std::function<void(int64_t, int64_t)> report;
   if (progress != nullptr) {
     report = [progress, context](int64_t done, int64_t total) { progress(context, done, total); };
   }
   WeightLoader loader(source, backend, ConfigRotates(config), report);
-  TQ_ASSIGN_OR_RETURN(
-      model->embed_, loader.Matrix("model.embed_tokens.weight", spec.vocab_size, spec.hidden_size));
-  for (const BlockSpec& block_spec : spec.blocks) {
-    TQ_ASSIGN_OR_RETURN(Block block, Block::Load(block_spec, spec.hidden_size, loader));
-    model->blocks_.push_back(std::move(block));
+  TQ_ASSIGN_OR_RETURN(model->parts_, ModelParts::Load(model->spec_, loader));
+  TQ_RETURN_IF_ERROR(loader.CheckAllUsed(model->spec_.tie_word_embeddings));
+  for (const BlockSpec& block : model->spec_.blocks) {
+    const auto* moe = std::get_if<MoeSpec>(&block.ffn);
+    if (moe == nullptr) moe = std::get_if<MoeSpec>(&block.parallel_ffn);
+    if (moe == nullptr) continue;
+    model->top_k_ = moe->router.top_k;
+    model->num_experts_ = moe->router.num_experts;
   }
-  TQ_ASSIGN_OR_RETURN(model->final_norm_, loader.Vector("model.norm.weight", spec.hidden_size));
-  if (!spec.tie_word_embeddings) {
-    TQ_ASSIGN_OR_RETURN(model->lm_head_,
-                        loader.Matrix("lm_head.weight", spec.vocab_size, spec.hidden_size));
-  }
-  TQ_RETURN_IF_ERROR(loader.CheckAllUsed(spec.tie_word_embeddings));
   return std::unique_ptr<const Model>(std::move(model));
+}
+
+std::vector<TensorNeed> NeededTensors(const ModelSpec& spec, const WeightSource* source) {
+  NeedRecorder recorder(source);
+  const auto parts = ModelParts::Load(spec, recorder);
+  TQ_CHECK(parts.ok());
+  return recorder.Take();
 }
 
 bool ConfigRotates(const Json& config) {
@@ -42,9 +46,18 @@ bool ConfigRotates(const Json& config) {
   return rotation == quantization->end() || *rotation != "none";
 }
 
-std::vector<KvLayout> Model::CacheLayouts(KvType type) const {
-  std::vector<KvLayout> out;
-  for (const Block& block : blocks_) out.push_back(block.mixer().CacheNeeds(type));
+std::vector<CacheNeeds> CacheNeedsOf(const ModelSpec& spec, KvType type) {
+  NeedRecorder recorder(nullptr);
+  const auto parts = ModelParts::Load(spec, recorder);
+  TQ_CHECK(parts.ok());
+  std::vector<CacheNeeds> out;
+  for (const auto& block : parts->blocks) out.push_back(block->Needs(type));
+  return out;
+}
+
+std::vector<CacheNeeds> Model::Needs(KvType type) const {
+  std::vector<CacheNeeds> out;
+  for (const auto& block : parts_.blocks) out.push_back(block->Needs(type));
   return out;
 }
 
@@ -53,12 +66,12 @@ std::vector<Model::NamedWeight> Model::Weights() const {
   const auto add = [](void* list, const std::string& name, const Weight& weight) {
     static_cast<std::vector<NamedWeight>*>(list)->push_back({name, &weight});
   };
-  out.push_back({"model.embed_tokens", embed_.get()});
-  for (const Block& block : blocks_) {
-    block.mixer().VisitWeights(add, &out);
-    block.ffn().VisitWeights(add, &out);
-  }
-  if (lm_head_ != nullptr) out.push_back({"lm_head", lm_head_.get()});
+  out.push_back({"model.embed_tokens", parts_.embed.get()});
+  if (parts_.per_layer) parts_.per_layer->VisitWeights(add, &out);
+  if (parts_.self_conditioning) parts_.self_conditioning->VisitWeights(add, &out);
+  for (const auto& block : parts_.blocks) block->VisitWeights(add, &out);
+  if (parts_.final_streams) parts_.final_streams->VisitWeights(add, &out);
+  if (parts_.lm_head != nullptr) out.push_back({"lm_head", parts_.lm_head.get()});
   return out;
 }
 
@@ -69,10 +82,17 @@ int64_t Model::prepared_bytes() const {
 }
 
 int64_t Model::decode_bytes() const {
-  // An untied embedding gives one row; a tied one is read whole as the head.
-  const int64_t skipped =
-      lm_head_ != nullptr ? embed_->bytes() - embed_->bytes() / spec_.vocab_size : 0;
-  return prepared_bytes() - skipped;
+  // Of an untied embedding one row is read; a tied one is read whole as the head. Of the experts,
+  // those that the router picks.
+  int64_t bytes = 0;
+  for (const NamedWeight& weight : Weights()) {
+    const bool is_table = weight.weight == parts_.embed.get() && parts_.lm_head != nullptr;
+    int64_t read = weight.weight->bytes();
+    if (is_table) read /= spec_.vocab_size;
+    if (weight.name.find(".experts.") != std::string::npos) read = read * top_k_ / num_experts_;
+    bytes += read;
+  }
+  return bytes;
 }
 
 }  // namespace tq

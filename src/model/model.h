@@ -9,7 +9,7 @@
 
 #include "backend/backend.h"
 #include "cache/kv_cache.h"
-#include "model/block.h"
+#include "model/model_parts.h"
 #include "model/spec.h"
 #include "model/step_context.h"
 #include "weights/source.h"
@@ -22,6 +22,9 @@ using LoadProgress = void (*)(void* context, int64_t done_bytes, int64_t total_b
 // quantization.rotation of a TurboQuant config.json is not "none".
 bool ConfigRotates(const Json& config);
 
+// What every layer of such a model remembers, without its weights.
+std::vector<CacheNeeds> CacheNeedsOf(const ModelSpec& spec, KvType type);
+
 class Model {
  public:
   // Maps, checks and prepares every tensor. `backend` must outlive the model.
@@ -33,7 +36,7 @@ class Model {
 
   const ModelSpec& spec() const { return spec_; }
   // One entry per layer, for KvCache::Create.
-  std::vector<KvLayout> CacheLayouts(KvType type) const;
+  std::vector<CacheNeeds> Needs(KvType type) const;
   // Every prepared matrix with its name, in forward order (`inspect`, memory plans).
   struct NamedWeight {
     std::string name;
@@ -51,11 +54,13 @@ class Model {
 
  private:
   Model() = default;
+  Residuals Embed(StepContext& step) const;
+  const float* FinalHidden(StepContext& step, const Residuals& residuals) const;
+
   ModelSpec spec_;
-  std::unique_ptr<Weight> embed_;
-  std::vector<Block> blocks_;
-  std::vector<float> final_norm_;
-  std::unique_ptr<Weight> lm_head_;  // null when tied
+  ModelParts parts_;
+  int64_t top_k_ = 1;  // of num_experts_, when there are any
+  int64_t num_experts_ = 1;
 };
 
 }  // namespace tq

@@ -97,14 +97,18 @@ RopeSpec RopeFromDict(ConfigReader& reader, const Json& json, double theta, int 
   theta = dict.Number("rope_theta", theta);
   Scaling scaling;
   scaling.type = dict.String("rope_type", dict.String("type", "default"));
-  dict.Ignore({"type", "finetuned"});
+  // Several position axes matter to images only: text has the same position on each.
+  dict.Ignore({"type", "finetuned", "mrope_section", "mrope_interleaved", "llama_4_scaling_beta"});
   scaling.factor = dict.Number("factor", 1.0);
   scaling.original = dict.Number("original_max_position_embeddings",
                                  static_cast<double>(defaults.max_position_embeddings));
-  const double partial = dict.Number("partial_rotary_factor", 1.0);
+  const bool proportional = scaling.type == "proportional";
+  const double partial = dict.Number("partial_rotary_factor", defaults.partial_rotary_factor);
   const bool in_range = partial > 0.0 && partial <= 1.0;  // before the cast: it must fit an int
-  const int rotary_dim = in_range ? static_cast<int>(head_dim * partial) / 2 * 2 : 0;
-  if (!(theta > 1.0) || !(scaling.factor >= 1.0) || rotary_dim < 2) {
+  const int rotated = in_range ? static_cast<int>(head_dim * partial) / 2 * 2 : 0;
+  // "proportional" pairs dims over the whole head and leaves the rest of the frequencies at zero.
+  const int rotary_dim = proportional ? head_dim : rotated;
+  if (!(theta > 1.0) || !(scaling.factor >= 1.0) || rotated < 2) {
     reader.Fail(
         Corrupt(dict.where() +
                 ": expected rope_theta > 1, factor >= 1 and 0 < partial_rotary_factor <= 1"));
@@ -117,6 +121,10 @@ RopeSpec RopeFromDict(ConfigReader& reader, const Json& json, double theta, int 
   double attention_factor = 1.0;
   if (scaling.type == "linear") {
     for (double& f : inv) f /= scaling.factor;
+  } else if (proportional) {
+    for (size_t j = 0; j < inv.size(); ++j) {
+      inv[j] = static_cast<int>(j) < rotated / 2 ? inv[j] / scaling.factor : 0.0;
+    }
   } else if (scaling.type == "llama3") {
     ApplyLlama3(dict, scaling, inv);
   } else if (scaling.type == "yarn" || scaling.type == "deepseek_yarn") {
@@ -124,9 +132,10 @@ RopeSpec RopeFromDict(ConfigReader& reader, const Json& json, double theta, int 
   } else if (scaling.type == "tq_factors") {
     ApplyFactors(dict, inv);
   } else if (scaling.type != "default") {
-    reader.Fail(Unsupported(dict.where() +
-                            ": expected rope_type default, linear, llama3 or yarn, found \"" +
-                            scaling.type + "\""));
+    reader.Fail(
+        Unsupported(dict.where() +
+                    ": expected rope_type default, linear, llama3, yarn or proportional, found \"" +
+                    scaling.type + "\""));
     return spec;
   }
   for (const std::string& key : dict.UnreadKeys()) {
@@ -141,20 +150,24 @@ RopeSpec RopeFromDict(ConfigReader& reader, const Json& json, double theta, int 
 
 RopeSpec ReadRope(ConfigReader& reader, int head_dim, const RopeDefaults& defaults) {
   const double theta = reader.Number("rope_theta", defaults.theta);
+  RopeDefaults with_partial = defaults;
+  with_partial.partial_rotary_factor =
+      reader.Number("partial_rotary_factor", defaults.partial_rotary_factor);
   const Json* dict = reader.Raw("rope_parameters");
   const Json* scaling = reader.Raw("rope_scaling");
   if (dict == nullptr) dict = scaling;
   const Json none = Json::object();
-  return RopeFromDict(reader, dict != nullptr ? *dict : none, theta, head_dim, defaults);
+  return RopeFromDict(reader, dict != nullptr ? *dict : none, theta, head_dim, with_partial);
 }
 
-RopeTable MakeRopeTable(const RopeSpec& spec, const StepPlan& plan, Scratch& scratch) {
+RopeTable MakeRopeTable(const RopeSpec& spec, std::span<const int32_t> positions,
+                        Scratch& scratch) {
   const size_t half = spec.inv_freq.size();
-  const auto num_tokens = static_cast<size_t>(plan.num_tokens());
+  const auto num_tokens = positions.size();
   float* cos = scratch.Alloc<float>(num_tokens * half);
   float* sin = scratch.Alloc<float>(num_tokens * half);
   for (size_t t = 0; t < num_tokens; ++t) {
-    const auto position = static_cast<float>(plan.positions[t]);
+    const auto position = static_cast<float>(positions[t]);
     for (size_t j = 0; j < half; ++j) {
       const float angle = position * spec.inv_freq[j];
       double s = 0;

@@ -3,6 +3,8 @@
 // once).
 #pragma once
 
+#include <span>
+
 #include "base/json.h"
 #include "model/spec.h"
 #include "model/step_context.h"
@@ -12,6 +14,7 @@ namespace tq {
 struct RopeDefaults {
   double theta = 10000.0;
   int64_t max_position_embeddings = 0;
+  double partial_rotary_factor = 1.0;
 };
 
 // Reads rope_parameters (one dict), or rope_theta with rope_scaling. partial_rotary_factor applies.
@@ -22,7 +25,7 @@ RopeSpec ReadRope(ConfigReader& reader, int head_dim, const RopeDefaults& defaul
 RopeSpec RopeFromDict(ConfigReader& reader, const Json& dict, double theta, int head_dim,
                       const RopeDefaults& defaults);
 
-// cos, sin [T, rotary_dim / 2] for the plan's positions, in scratch memory.
-RopeTable MakeRopeTable(const RopeSpec& spec, const StepPlan& plan, Scratch& scratch);
+// cos, sin [positions, rotary_dim / 2], in scratch memory.
+RopeTable MakeRopeTable(const RopeSpec& spec, std::span<const int32_t> positions, Scratch& scratch);
 
 }  // namespace tq

@@ -6,8 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
-#include "model/ffns/dense.h"
-#include "model/mixers/attention.h"
 
 namespace tq {
 
@@ -49,6 +47,9 @@ constexpr std::string_view kHarmlessKeys[] = {"_name_or_path",
                                               "quantization",
                                               "resid_pdrop",
                                               "rope_interleaved",
+                                              "router_aux_loss_coef",
+                                              "output_router_logits",
+                                              "pad_token_id",
                                               "tie_word_embeddings",
                                               "tokenizer_class",
                                               "torch_dtype",
@@ -91,22 +92,97 @@ Status UnknownModelType(const std::string& name) {
                      "\" is not known; known (nearest first): " + nearest);
 }
 
-// Weights that were quantized by another method would load as garbage.
+// Methods whose tensors the loader recognises by themselves; others would load as garbage.
+constexpr std::string_view kQuantMethods[] = {
+    "turboquant", "affine", "mxfp4", "mxfp8", "nvfp4", "fp8", "modelopt", "compressed-tensors"};
+
 Status CheckQuantization(ConfigReader& reader) {
   for (const char* key : {"quantization_config", "quantization"}) {
     const Json* value = reader.Raw(key);
     if (value == nullptr) continue;
-    ConfigReader quantization(*value, std::string("config.json: ") + key);
-    const std::string mode = quantization.String("mode", "");
-    const std::string method = quantization.String("quant_method", mode.empty() ? "affine" : mode);
+    ConfigReader quantization(*value, reader.where() + ": " + key);
+    const std::string mode = quantization.String("mode", "affine");
+    const std::string method = quantization.String("quant_method", mode);
     TQ_RETURN_IF_ERROR(quantization.status());
-    if (method != "turboquant") {
-      return Unsupported(std::string("config.json: ") + key +
-                         ": expected turboquant or no quantization, found " + method +
-                         ": start from the unquantized checkpoint");
+    if (std::find(std::begin(kQuantMethods), std::end(kQuantMethods), method) ==
+        std::end(kQuantMethods)) {
+      return Unsupported(reader.where() + ": " + key + ": quantization method \"" + method +
+                         "\" is not supported: start from the unquantized checkpoint");
     }
   }
   return Status::Ok();
+}
+
+// Configs of multimodal checkpoints keep the language model's keys apart.
+const Json& TextConfig(const Json& config) {
+  const auto text = config.find("text_config");
+  return text != config.end() && text->is_object() ? *text : config;
+}
+
+}  // namespace
+
+namespace {
+
+// What the ops take for granted (backend/ops*.h): rotary dims inside their heads, even head sizes,
+// few enough snapshots.
+Status CheckRope(const ModelSpec& spec, int rope, int head_dim, const std::string& where) {
+  if (head_dim % 2 != 0) {
+    return Unsupported("config.json: " + where + ": expected an even head size, found " +
+                       std::to_string(head_dim));
+  }
+  if (rope < 0) return Status::Ok();
+  const int rotary = spec.ropes[static_cast<size_t>(rope)].rotary_dim();
+  if (rotary <= head_dim) return Status::Ok();
+  return Corrupt("config.json: " + where + ": expected at most " + std::to_string(head_dim) +
+                 " rotary dims (the head's size), found " + std::to_string(rotary));
+}
+
+Status CheckShapes(const ModelSpec& spec) {
+  constexpr int kMaxSnapshots = 63;
+  int snapshots = 0;
+  for (const BlockSpec& block : spec.blocks) {
+    snapshots += block.snapshot ? 1 : 0;
+    if (const auto* attention = std::get_if<AttentionSpec>(&block.mixer)) {
+      if (attention->sliding_window < 0) {
+        return Corrupt("config.json: sliding_window: expected 0 or more, found " +
+                       std::to_string(attention->sliding_window));
+      }
+      TQ_RETURN_IF_ERROR(
+          CheckRope(spec, attention->rope, attention->head_dim, block.prefix + "self_attn"));
+      if (attention->indexer) {
+        TQ_RETURN_IF_ERROR(CheckRope(spec, attention->rope, attention->indexer->head_dim,
+                                     block.prefix + "self_attn.indexer"));
+      }
+    }
+    if (const auto* mla = std::get_if<MlaSpec>(&block.mixer)) {
+      TQ_RETURN_IF_ERROR(
+          CheckRope(spec, mla->rope, mla->qk_rope_head_dim, block.prefix + "self_attn"));
+      if (mla->indexer) {
+        TQ_RETURN_IF_ERROR(
+            CheckRope(spec, mla->rope, mla->indexer->head_dim, block.prefix + "self_attn.indexer"));
+      }
+    }
+  }
+  if (snapshots > kMaxSnapshots) {
+    return Unsupported("config.json: attn_res_block_size: expected at most " +
+                       std::to_string(kMaxSnapshots) + " blocks of residuals, found " +
+                       std::to_string(snapshots));
+  }
+  return Status::Ok();
+}
+
+// The checkpoint's norms hold 1 + w already.
+void UnfoldNorms(ModelSpec& spec) {
+  spec.head.norm.plus_one = false;
+  spec.hyper_norm.plus_one = false;
+  for (BlockSpec& block : spec.blocks) {
+    block.norm.plus_one = false;
+    block.post_norm.plus_one = false;
+    if (auto* attention = std::get_if<AttentionSpec>(&block.mixer)) {
+      if (attention->qk_norm) attention->qk_norm->plus_one = false;
+      if (attention->indexer) attention->indexer->norm.plus_one = false;
+    }
+  }
 }
 
 }  // namespace
@@ -118,59 +194,39 @@ std::vector<std::string> KnownModelTypes() {
   return out;
 }
 
-Result<ModelSpec> ParseModelSpec(const Json& config, bool has_lm_head) {
-  ConfigReader reader(config, "config.json");
-  TQ_RETURN_IF_ERROR(reader.status());
-  const std::string model_type = reader.String("model_type", "");
+Result<ModelSpec> ParseModelSpec(const Json& config, const CheckpointFacts& facts) {
+  ConfigReader outer(config, "config.json");
+  TQ_RETURN_IF_ERROR(outer.status());
+  const std::string model_type = outer.String("model_type", "");
   const auto* arch = std::find_if(std::begin(kArchs), std::end(kArchs), [&](const Arch& candidate) {
     return candidate.name == model_type;
   });
-  TQ_RETURN_IF_ERROR(reader.status());
+  TQ_RETURN_IF_ERROR(outer.status());
   if (arch == std::end(kArchs)) return UnknownModelType(model_type);
-  TQ_RETURN_IF_ERROR(CheckQuantization(reader));
+  TQ_RETURN_IF_ERROR(CheckQuantization(outer));
 
+  const Json& text = TextConfig(config);
+  const bool wrapped = &text != &config;
+  ConfigReader reader(text, wrapped ? "config.json: text_config" : "config.json");
+  TQ_RETURN_IF_ERROR(CheckQuantization(reader));
   ModelSpec spec = arch->parse(reader);
   spec.model_type = model_type;
-  spec.tie_word_embeddings = reader.Bool("tie_word_embeddings", !has_lm_head);
+  spec.tie_word_embeddings =
+      reader.Bool("tie_word_embeddings", outer.Bool("tie_word_embeddings", !facts.has_lm_head));
+  TQ_RETURN_IF_ERROR(outer.status());
   for (const std::string_view key : kHarmlessKeys) reader.Ignore({key});
   TQ_RETURN_IF_ERROR(reader.status());
   for (const std::string& key : reader.UnreadKeys()) {
-    const Json& value = config[key];
+    const Json& value = text[key];
     const bool off = value.is_null() || value == false || (value.is_structured() && value.empty());
     if (!off) {
-      return Unsupported("config.json: key \"" + key + "\" is not understood by model_type " +
+      return Unsupported(reader.where() + ": key \"" + key + "\" is not understood by model_type " +
                          model_type + " and may change the maths");
     }
   }
-  for (const BlockSpec& block : spec.blocks) {
-    if (block.mixer.sliding_window < 0) {
-      return Corrupt("config.json: sliding_window: expected 0 or more, found " +
-                     std::to_string(block.mixer.sliding_window));
-    }
-  }
+  if (facts.norms_include_one) UnfoldNorms(spec);
+  TQ_RETURN_IF_ERROR(CheckShapes(spec));
   return spec;
-}
-
-std::vector<TensorNeed> NeededTensors(const ModelSpec& spec) {
-  std::vector<TensorNeed> out;
-  out.push_back(
-      {"model.embed_tokens.weight", {spec.vocab_size, spec.hidden_size}, TensorRole::kEmbedding});
-  const Shape norm = {spec.hidden_size};
-  for (const BlockSpec& block : spec.blocks) {
-    out.push_back({block.prefix + "input_layernorm.weight", norm, TensorRole::kNorm});
-    AppendAttentionTensors(block.mixer, block.prefix + "self_attn.", spec.hidden_size, out);
-    out.push_back({block.prefix + "post_attention_layernorm.weight", norm, TensorRole::kNorm});
-    if (block.residual == Residual::kSandwich) {
-      out.push_back({block.prefix + "pre_feedforward_layernorm.weight", norm, TensorRole::kNorm});
-      out.push_back({block.prefix + "post_feedforward_layernorm.weight", norm, TensorRole::kNorm});
-    }
-    AppendDenseFfnTensors(block.ffn, block.prefix + "mlp.", spec.hidden_size, out);
-  }
-  out.push_back({"model.norm.weight", norm, TensorRole::kNorm});
-  if (!spec.tie_word_embeddings) {
-    out.push_back({"lm_head.weight", {spec.vocab_size, spec.hidden_size}, TensorRole::kLinear});
-  }
-  return out;
 }
 
 }  // namespace tq

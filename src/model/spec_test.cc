@@ -26,18 +26,18 @@ Json Llama() {
 }
 
 std::string ErrorOf(const Json& config) {
-  const auto spec = ParseModelSpec(config, true);
+  const auto spec = ParseModelSpec(config, {.has_lm_head = true});
   return spec.ok() ? "" : spec.status().message();
 }
 
 TEST(ParseModelSpec, ReadsALlama) {
-  const auto spec = ParseModelSpec(Llama(), true);
+  auto spec = ParseModelSpec(Llama(), {.has_lm_head = true});
   ASSERT_TRUE(spec.ok()) << spec.status().message();
   EXPECT_EQ(spec->blocks.size(), 2u);
   EXPECT_EQ(spec->blocks[1].prefix, "model.layers.1.");
-  EXPECT_EQ(spec->blocks[0].mixer.head_dim, 16);
+  EXPECT_EQ(AttentionOf(spec->blocks[0]).head_dim, 16);
   EXPECT_FALSE(spec->tie_word_embeddings);
-  EXPECT_TRUE(ParseModelSpec(Llama(), false)->tie_word_embeddings);
+  EXPECT_TRUE(ParseModelSpec(Llama(), {})->tie_word_embeddings);
   // embedding, 2 x (2 norms + 7 matrices), final norm, head
   EXPECT_EQ(NeededTensors(*spec).size(), 1u + 2 * 9 + 2);
 }
@@ -79,14 +79,13 @@ TEST(ParseModelSpec, SaysWhatIsWrong) {
       {"rms_norm_eps", -1.0, "rms_norm_eps: expected a number between 0 and 1"},
       {"rope_scaling",
        {{"rope_type", "su"}, {"factor", 2.0}},
-       "expected rope_type default, linear, llama3 or yarn, found \"su\""},
+       "expected rope_type default, linear, llama3, yarn or proportional, found \"su\""},
       {"rope_scaling",
        {{"rope_type", "linear"}, {"factor", 2.0}, {"mystery", 1}},
        "key \"mystery\" is not understood"},
       {"rope_scaling", {{"rope_type", "linear"}, {"factor", 0.0}}, "factor >= 1"},
       {"rope_parameters", {{"partial_rotary_factor", 1e300}}, "0 < partial_rotary_factor <= 1"},
-      {"quantization_config", {{"quant_method", "gptq"}}, "found gptq"},
-      {"quantization", {{"bits", 4}, {"group_size", 64}}, "found affine"},
+      {"quantization_config", {{"quant_method", "gptq"}}, "method \"gptq\" is not supported"},
       {"layer_types", {"full_attention"}, "layer_types: expected 2 entries, found 1"},
       {"rope_interleaved", true, "interleaved rope is not supported"},
   };
@@ -101,6 +100,24 @@ TEST(ParseModelSpec, SaysWhatIsWrong) {
   missing.erase("hidden_size");
   EXPECT_EQ(ErrorOf(missing), "config.json: hidden_size is missing");
   EXPECT_NE(ErrorOf(Json::array()), "");
+}
+
+TEST(ParseModelSpec, RopeMustFitEveryHead) {
+  const Json config = {{"model_type", "deepseek_v32"},
+                       {"vocab_size", 320},
+                       {"hidden_size", 64},
+                       {"num_hidden_layers", 1},
+                       {"num_attention_heads", 4},
+                       {"intermediate_size", 128},
+                       {"q_lora_rank", 48},
+                       {"kv_lora_rank", 32},
+                       {"qk_nope_head_dim", 32},
+                       {"qk_rope_head_dim", 16},
+                       {"v_head_dim", 32},
+                       {"index_head_dim", 8}};
+  EXPECT_EQ(ErrorOf(config),
+            "config.json: model.layers.0.self_attn.indexer: expected at most 8 rotary dims (the "
+            "head's size), found 16");
 }
 
 TEST(ParseModelSpec, EveryArchitectureIsListedOnce) {
@@ -151,11 +168,9 @@ TEST(Rope, TableUsesAbsolutePositions) {
   RopeSpec spec;
   spec.inv_freq = {1.0f, 0.01f};
   spec.attention_factor = 2.0f;
-  StepPlan plan;
-  plan.ids = {1, 1};
-  plan.positions = {0, 1000};
+  const std::vector<int32_t> positions = {0, 1000};
   Scratch scratch;
-  const RopeTable table = MakeRopeTable(spec, plan, scratch);
+  const RopeTable table = MakeRopeTable(spec, positions, scratch);
   EXPECT_EQ(table.rotary_dim, 4);
   EXPECT_EQ(table.cos[0], 2.0f);
   EXPECT_EQ(table.sin[1], 0.0f);

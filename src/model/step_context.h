@@ -1,12 +1,13 @@
 // StepContext: everything that one step may change or borrow, handed down by the engine.
 #pragma once
 
-#include <initializer_list>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include "backend/backend.h"
 #include "backend/step_plan.h"
+#include "model/mixer_specs.h"
 #include "tensor/scratch.h"
 
 namespace tq {
@@ -32,8 +33,8 @@ class InputObserver {
  public:
   virtual ~InputObserver() = default;
   // names: of the matrices, without ".weight". x [num_tokens, cols], not rotated.
-  virtual void OnInput(std::initializer_list<std::string_view> names, const float* x,
-                       int64_t num_tokens, int64_t cols) = 0;
+  virtual void OnInput(std::span<const std::string_view> names, const float* x, int64_t num_tokens,
+                       int64_t cols) = 0;
 };
 
 struct StepContext {
@@ -43,6 +44,13 @@ struct StepContext {
   HiddenObserver* observer = nullptr;
   std::vector<RopeTable> ropes;  // filled by Forward, one per ModelSpec::ropes
   InputObserver* input_observer = nullptr;
+  const std::vector<RopeSpec>* rope_specs = nullptr;  // set by Forward: ModelSpec::ropes
+  // [T, hidden]: what a denoising pass predicted last, as embeddings; null: nothing yet.
+  const float* soft_embeddings = nullptr;
+
+  int64_t num_tokens() const { return plan.num_tokens(); }
+  // Uninitialised floats until the innermost ScratchScope ends.
+  float* Floats(int64_t n) { return scratch.Alloc<float>(static_cast<size_t>(n)); }
 };
 
 }  // namespace tq

@@ -25,7 +25,7 @@ using Input = HessianWriter::Input;
 // Notes which inputs there are. Rows that no group fits are never quantized.
 class InputLister : public InputObserver {
  public:
-  void OnInput(std::initializer_list<std::string_view> names, const float*, int64_t,
+  void OnInput(std::span<const std::string_view> names, const float*, int64_t,
                int64_t cols) override {
     if (cols % kPanel != 0) return;
     Input input;
@@ -45,7 +45,7 @@ class Accumulator : public InputObserver {
     }
   }
 
-  void OnInput(std::initializer_list<std::string_view> names, const float* x, int64_t num_tokens,
+  void OnInput(std::span<const std::string_view> names, const float* x, int64_t num_tokens,
                int64_t cols) override {
     const auto found = sums_.find(*names.begin());
     if (found == sums_.end()) return;
@@ -99,8 +99,8 @@ class Runner {
           fmt::format("samples: expected 1..{} tokens (the model's context), found {}", context,
                       options.seq_len));
     }
-    TQ_ASSIGN_OR_RETURN(KvCache cache, KvCache::Create(model.CacheLayouts(options.kv_type),
-                                                       KvCache::PagesFor(options.seq_len)));
+    TQ_ASSIGN_OR_RETURN(KvCache cache, KvCache::Create(model.Needs(options.kv_type),
+                                                       KvCache::PagesFor(options.seq_len), 1));
     return std::unique_ptr<Runner>(new Runner(model, backend, std::move(cache)));
   }
 

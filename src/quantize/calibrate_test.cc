@@ -49,7 +49,7 @@ Loaded Load(const std::string& path) {
 std::vector<float> Logits(const Loaded& loaded, const std::vector<int32_t>& ids,
                           InputObserver* observer = nullptr) {
   const auto n = static_cast<int64_t>(ids.size());
-  auto cache = KvCache::Create(loaded.model->CacheLayouts(KvType::kF32), KvCache::PagesFor(n));
+  auto cache = KvCache::Create(loaded.model->Needs(KvType::kF32), KvCache::PagesFor(n), 1);
   StepPlan plan;
   plan.ids = ids;
   plan.positions.resize(ids.size());
@@ -88,7 +88,7 @@ double MeanKl(const std::vector<float>& reference, const std::vector<float>& oth
 class Recorder : public InputObserver {
  public:
   explicit Recorder(std::string name) : name_(std::move(name)) {}
-  void OnInput(std::initializer_list<std::string_view> names, const float* x, int64_t num_tokens,
+  void OnInput(std::span<const std::string_view> names, const float* x, int64_t num_tokens,
                int64_t cols) override {
     if (std::find(names.begin(), names.end(), name_) != names.end())
       values.assign(x, x + num_tokens * cols);

@@ -16,106 +16,26 @@
 #include "codec/hadamard.h"
 #include "codec/turbo_quant_encode.h"
 #include "model/spec.h"
+#include "quantize/convert_plan.h"
 #include "quantize/hessian_file.h"
 #include "quantize/ldlq.h"
 #include "quantize/output_config.h"
 #include "tensor/half.h"
+#include "weights/matrix_tensors.h"
 #include "weights/safetensors_writer.h"
-#include "weights/turbo_quant_tensors.h"
 
 namespace tq {
 namespace {
 
-// One tensor of the source and what becomes of it.
-struct Item {
-  const SourceTensor* source = nullptr;
-  std::string path;  // without ".weight"
-  bool quantize = false;
-  TurboQuantSpec spec;        // when quantize
-  DType dtype = DType::kF16;  // of the copy, when not
-  std::vector<SafetensorsWriter::Tensor> outputs;
-  int64_t output_bytes = 0;
-};
-
 // Rows per piece: enough work for the threads, little memory, frequent progress.
 constexpr int64_t kPieceWeights = int64_t{1} << 22;
 
-int64_t TensorBytes(const SafetensorsWriter::Tensor& tensor) {
-  return NumElements(tensor.shape) * static_cast<int64_t>(DTypeBytes(tensor.dtype));
-}
-
-void PlanQuantized(const QuantizeSettings& settings, Rounding rounding, Item& item) {
-  const int64_t rows = item.source->shape[0];
-  const int64_t cols = item.source->shape[1];
-  item.quantize = true;
-  item.spec = {.codebook_entries = 1 << BitsForPath(settings, item.path),
-               .group = GroupForPath(settings, item.path),
-               .rotate = settings.rotate,
-               .seed = TurboQuantLayerSeed(settings.rotation_seed, item.path),
-               .search_scale = rounding == Rounding::kSearch};
-  const int entries = item.spec.codebook_entries;
-  item.outputs = {{item.path + ".weight", DType::kU32, {rows, TurboQuantWords(entries, cols)}},
-                  {item.path + ".scales", DType::kF16, {rows, cols / item.spec.group}},
-                  {item.path + ".codebook", DType::kF16, {entries}},
-                  {item.path + ".signs", DType::kF16, {cols}}};
-}
-
-// Plain floats keep their type; block formats become f16, which holds their 8-bit-ish values better
-// than bf16.
-DType CopyType(const SourceTensor& tensor) {
-  const bool plain = tensor.codec == CodecId::kF32 || tensor.codec == CodecId::kBf16;
-  return tensor.is_float_like && !plain ? DType::kF16 : tensor.dtype;
-}
-
-Result<std::vector<Item>> PlanItems(const WeightSource& source, const ModelSpec& model,
-                                    const ConvertOptions& options,
-                                    std::vector<std::string>& warnings) {
-  const QuantizeSettings& settings = options.settings;
-  std::vector<Item> items;
-  std::set<std::string> quantized_paths;
-  for (const TensorNeed& need : NeededTensors(model)) {
-    const SourceTensor* tensor = source.Find(need.name);
-    if (tensor == nullptr)
-      return NotFound("tensor " + need.name + " is missing from " + source.path());
-    if (tensor->shape != need.shape) {
-      return Corrupt("tensor " + need.name + ": expected " + ShapeString(need.shape) +
-                     " from config.json, found " + ShapeString(tensor->shape));
-    }
-    if (!tensor->is_float_like) {
-      return Unsupported("tensor " + need.name + ": expected floats to convert, found " +
-                         std::string(DTypeName(tensor->dtype)));
-    }
-    Item item;
-    item.source = tensor;
-    item.path = need.name.substr(0, need.name.rfind('.'));
-    const bool linear = need.role == TensorRole::kLinear;
-    const int group = GroupForPath(settings, item.path);
-    if (linear && IsQuantizable(need.shape[0], need.shape[1], group)) {
-      PlanQuantized(settings, options.rounding, item);
-      quantized_paths.insert(item.path);
-    } else {
-      if (linear && need.shape[1] % group != 0) {
-        warnings.push_back(
-            fmt::format("{}: {} columns are no multiple of the group {}: kept in full precision",
-                        item.path, need.shape[1], group));
-      }
-      // The published loader wants the bias of a quantized matrix in f16.
-      const bool f16_bias = need.role == TensorRole::kBias && quantized_paths.contains(item.path);
-      item.dtype = f16_bias ? DType::kF16 : CopyType(*tensor);
-      item.outputs = {{need.name, item.dtype, need.shape}};
-    }
-    for (const auto& output : item.outputs) item.output_bytes += TensorBytes(output);
-    items.push_back(std::move(item));
-  }
-  return items;
-}
-
 // A new shard starts before a tensor would overflow it. Tensors of one matrix stay together.
-std::vector<std::vector<const Item*>> PlanShards(const std::vector<Item>& items,
-                                                 int64_t max_bytes) {
-  std::vector<std::vector<const Item*>> shards(1);
+std::vector<std::vector<const ConvertItem*>> PlanShards(const std::vector<ConvertItem>& items,
+                                                        int64_t max_bytes) {
+  std::vector<std::vector<const ConvertItem*>> shards(1);
   int64_t used = 0;
-  for (const Item& item : items) {
+  for (const ConvertItem& item : items) {
     if (!shards.back().empty() && used + item.output_bytes > max_bytes) {
       shards.emplace_back();
       used = 0;
@@ -143,40 +63,49 @@ std::vector<uint16_t> ToF16(std::span<const float> values) {
   return out;
 }
 
+std::vector<uint16_t> ToBf16(std::span<const float> values) {
+  std::vector<uint16_t> out;
+  out.reserve(values.size());
+  for (const float value : values) out.push_back(F32ToBf16(value));
+  return out;
+}
+
 class Converter {
  public:
   // calibration may be null.
-  Converter(const ConvertOptions& options, const HessianFile* calibration)
-      : options_(options), calibration_(calibration), pool_(options.num_threads) {}
+  Converter(const WeightSource& source, const ConvertOptions& options,
+            const HessianFile* calibration)
+      : source_(source), options_(options), calibration_(calibration), pool_(options.num_threads) {}
 
   void SetTotal(int64_t weights) { total_ = weights; }
 
-  Status WriteItem(const Item& item, SafetensorsWriter& writer) {
-    return item.quantize ? WriteQuantized(item, writer) : WriteCopy(item, writer);
+  Status WriteItem(const ConvertItem& item, SafetensorsWriter& writer) {
+    if (item.quantize) return WriteQuantized(item, writer);
+    return item.decode ? WriteDecoded(item, writer) : WriteCopy(item, writer);
   }
 
  private:
-  Status WriteQuantized(const Item& item, SafetensorsWriter& writer) {
-    const StoredMatrix matrix = MatrixView(*item.source);
-    const int64_t words_per_row = TurboQuantWords(item.spec.codebook_entries, matrix.cols);
-    const int64_t groups = matrix.cols / item.spec.group;
-    const std::vector<float> signs =
-        item.spec.rotate ? TurboQuantSigns(item.spec.seed, matrix.cols)
-                         : std::vector<float>(static_cast<size_t>(matrix.cols), 1.0f);
-    scales_.resize(static_cast<size_t>(matrix.rows * groups));
-    std::unique_ptr<const Ldlq> ldlq;
-    if (calibration_ != nullptr) {
-      TQ_ASSIGN_OR_RETURN(std::vector<float> hessian, calibration_->Read(item.path, matrix.cols));
-      ldlq = std::make_unique<Ldlq>(item.spec, signs, std::move(hessian), LdlqOptions(), pool_);
-    }
-    const int64_t piece = PieceRows(matrix.cols);
-    for (int64_t row = 0; row < matrix.rows; row += piece) {
-      const int64_t n = std::min(piece, matrix.rows - row);
-      words_.resize(static_cast<size_t>(n * words_per_row));
-      TQ_RETURN_IF_ERROR(
-          EncodeRows(item, matrix, {signs, ldlq.get()}, row, n, words_per_row, groups));
-      TQ_RETURN_IF_ERROR(writer.Append(item.path + ".weight", AsBytes(words_)));
-      TQ_RETURN_IF_ERROR(Advance(n * matrix.cols));
+  // One matrix after the other: the experts of a stack share signs and codebook.
+  Status WriteQuantized(const ConvertItem& item, SafetensorsWriter& writer) {
+    const int64_t words_per_row = TurboQuantWords(item.spec.codebook_entries, item.cols);
+    const int64_t groups = item.cols / item.spec.group;
+    const auto count = static_cast<int64_t>(item.sources.size());
+    const std::vector<float> signs = item.spec.rotate
+                                         ? TurboQuantSigns(item.spec.seed, item.cols)
+                                         : std::vector<float>(static_cast<size_t>(item.cols), 1.0f);
+    scales_.resize(static_cast<size_t>(count * item.rows * groups));
+    for (int64_t i = 0; i < count; ++i) {
+      const std::string& path = item.sources[static_cast<size_t>(i)];
+      TQ_ASSIGN_OR_RETURN(const MatrixTensors source,
+                          ReadMatrix(source_, path, item.rows, item.cols, false));
+      std::unique_ptr<const Ldlq> ldlq;
+      if (calibration_ != nullptr) {
+        TQ_ASSIGN_OR_RETURN(std::vector<float> hessian, calibration_->Read(path, item.cols));
+        ldlq = std::make_unique<Ldlq>(item.spec, signs, std::move(hessian), LdlqOptions(), pool_);
+      }
+      TQ_RETURN_IF_ERROR(WriteWords(item, path, source.matrix, {signs, ldlq.get()},
+                                    {words_per_row, groups, i * item.rows}, writer));
+      for (const SourceTensor* part : source.parts) source_.DropPages(*part);
     }
     TQ_RETURN_IF_ERROR(writer.Append(item.path + ".scales", AsBytes(scales_)));
     TQ_RETURN_IF_ERROR(
@@ -190,13 +119,32 @@ class Converter {
     const Ldlq* ldlq;  // null: rows are rounded alone
   };
 
+  struct RowLayout {
+    int64_t words;         // per row
+    int64_t groups;        // per row
+    int64_t first_scales;  // row of scales_ where this matrix begins
+  };
+
+  Status WriteWords(const ConvertItem& item, const std::string& path, const StoredMatrix& matrix,
+                    const Encoder& encoder, const RowLayout& layout, SafetensorsWriter& writer) {
+    const int64_t piece = PieceRows(item.cols);
+    for (int64_t row = 0; row < item.rows; row += piece) {
+      const int64_t n = std::min(piece, item.rows - row);
+      words_.resize(static_cast<size_t>(n * layout.words));
+      TQ_RETURN_IF_ERROR(EncodeRows(item, path, matrix, encoder, row, n, layout));
+      TQ_RETURN_IF_ERROR(writer.Append(item.path + ".weight", AsBytes(words_)));
+      TQ_RETURN_IF_ERROR(Advance(n * item.cols));
+    }
+    return Status::Ok();
+  }
+
   static int64_t PieceRows(int64_t cols) {
     const int64_t tiles = kPieceWeights / cols / Ldlq::kTileRows;
     return std::max<int64_t>(1, tiles) * Ldlq::kTileRows;
   }
 
-  Status EncodeRows(const Item& item, const StoredMatrix& matrix, const Encoder& encoder,
-                    int64_t first, int64_t n, int64_t words_per_row, int64_t groups) {
+  Status EncodeRows(const ConvertItem& item, const std::string& path, const StoredMatrix& matrix,
+                    const Encoder& encoder, int64_t first, int64_t n, const RowLayout& layout) {
     std::atomic<int64_t> bad_row{-1};
     threads_.resize(static_cast<size_t>(pool_.num_threads()));
     const int64_t step = encoder.ldlq != nullptr ? Ldlq::kTileRows : 1;
@@ -208,8 +156,8 @@ class Converter {
         for (int64_t r = 0; r < count; ++r) {
           DecodeRow(matrix, first + i + r, 0, matrix.cols, buffers.rows.data() + r * matrix.cols);
         }
-        uint32_t* words = words_.data() + i * words_per_row;
-        uint16_t* scales = scales_.data() + (first + i) * groups;
+        uint32_t* words = words_.data() + i * layout.words;
+        uint16_t* scales = scales_.data() + (layout.first_scales + first + i) * layout.groups;
         const bool good =
             encoder.ldlq != nullptr
                 ? encoder.ldlq->EncodeTile(buffers.rows.data(), count, words, scales, buffers.tile)
@@ -221,25 +169,57 @@ class Converter {
     if (bad_row >= 0) {
       return Corrupt(fmt::format(
           "tensor {}, {} {}: expected finite weights below 65504, found NaN, infinity or larger",
-          item.source->name, step == 1 ? "row" : "near row", bad_row.load()));
+          path + ".weight", step == 1 ? "row" : "near row", bad_row.load()));
     }
     return Status::Ok();
   }
 
-  Status WriteCopy(const Item& item, SafetensorsWriter& writer) {
-    const SourceTensor& tensor = *item.source;
-    const int64_t elements = NumElements(tensor.shape);
-    TQ_RETURN_IF_ERROR(CheckFinite(tensor));
-    if (tensor.dtype == item.dtype && GetCodec(tensor.codec).block_values == 1) {
-      TQ_RETURN_IF_ERROR(writer.Append(tensor.name, tensor.bytes));
-      return Advance(elements);
+  Status WriteDecoded(const ConvertItem& item, SafetensorsWriter& writer) {
+    for (const std::string& path : item.sources) {
+      TQ_ASSIGN_OR_RETURN(const MatrixTensors source,
+                          ReadMatrix(source_, path, item.rows, item.cols, false));
+      TQ_RETURN_IF_ERROR(writer.Append(item.outputs[0].name, AsBytes(MatrixFloats(source.matrix))));
+      TQ_RETURN_IF_ERROR(Advance(item.rows * item.cols));
     }
+    return Status::Ok();
+  }
+
+  // Tensors that keep their values: as they are, as f16 (block formats), or one added (folded
+  // norms).
+  Status WriteCopy(const ConvertItem& item, SafetensorsWriter& writer) {
+    const std::string& name = item.outputs[0].name;
+    for (const std::string& source_name : item.sources) {
+      const SourceTensor& stored = *source_.Find(source_name);
+      std::vector<std::byte> storage;
+      const SourceTensor tensor = DenseTensor(stored, storage);
+      if (tensor.is_float_like) TQ_RETURN_IF_ERROR(CheckFinite(tensor));
+      if (!item.fold_one && tensor.dtype == item.dtype &&
+          (!tensor.is_float_like || GetCodec(tensor.codec).block_values == 1)) {
+        TQ_RETURN_IF_ERROR(writer.Append(name, tensor.bytes));
+        TQ_RETURN_IF_ERROR(Advance(NumElements(tensor.shape)));
+      } else {
+        TQ_RETURN_IF_ERROR(WriteRows(item, tensor, writer));
+      }
+      source_.DropPages(stored);
+    }
+    return Status::Ok();
+  }
+
+  Status WriteRows(const ConvertItem& item, const SourceTensor& tensor, SafetensorsWriter& writer) {
     const StoredMatrix matrix = MatrixView(tensor);
+    const std::string& name = item.outputs[0].name;
     std::vector<float> row(static_cast<size_t>(matrix.cols));
     for (int64_t r = 0; r < matrix.rows; ++r) {
       DecodeRow(matrix, r, 0, matrix.cols, row.data());
-      const std::vector<uint16_t> half = ToF16(row);
-      TQ_RETURN_IF_ERROR(writer.Append(tensor.name, AsBytes(half)));
+      if (item.fold_one) {
+        for (float& x : row) x = 1.0f + x;
+      }
+      if (item.dtype == DType::kF32) {
+        TQ_RETURN_IF_ERROR(writer.Append(name, AsBytes(row)));
+      } else {
+        const bool bf16 = item.dtype == DType::kBf16;
+        TQ_RETURN_IF_ERROR(writer.Append(name, AsBytes(bf16 ? ToBf16(row) : ToF16(row))));
+      }
       TQ_RETURN_IF_ERROR(Advance(matrix.cols));
     }
     return Status::Ok();
@@ -259,6 +239,7 @@ class Converter {
     LdlqScratch tile;
   };
 
+  const WeightSource& source_;
   const ConvertOptions& options_;
   const HessianFile* calibration_;
   ThreadPool pool_;
@@ -278,13 +259,20 @@ Status CopyDocuments(const WeightSource& source, const std::string& folder) {
   return Status::Ok();
 }
 
-Status WriteShards(const std::vector<std::vector<const Item*>>& shards, const std::string& folder,
-                   const WeightSource& source, Converter& converter, const ConvertReport& report) {
+bool IsTurboQuantConfig(const Json& config) {
+  const auto block = config.find("quantization");
+  if (block == config.end() || !block->is_object()) return false;
+  const auto mode = block->find("mode");
+  return mode != block->end() && *mode == "turboquant";
+}
+
+Status WriteShards(const std::vector<std::vector<const ConvertItem*>>& shards,
+                   const std::string& folder, Converter& converter, const ConvertReport& report) {
   std::vector<std::pair<std::string, std::string>> shard_of;
   for (size_t i = 0; i < shards.size(); ++i) {
     const std::string name = ShardName(i, shards.size());
     std::vector<SafetensorsWriter::Tensor> tensors;
-    for (const Item* item : shards[i]) {
+    for (const ConvertItem* item : shards[i]) {
       for (const auto& output : item->outputs) {
         tensors.push_back(output);
         shard_of.emplace_back(output.name, name);
@@ -293,9 +281,8 @@ Status WriteShards(const std::vector<std::vector<const Item*>>& shards, const st
     TQ_ASSIGN_OR_RETURN(
         const auto writer,
         SafetensorsWriter::Create(folder + "/" + name, std::move(tensors), {{"format", "mlx"}}));
-    for (const Item* item : shards[i]) {
+    for (const ConvertItem* item : shards[i]) {
       TQ_RETURN_IF_ERROR(converter.WriteItem(*item, *writer));
-      source.DropPages(*item->source);
     }
     TQ_RETURN_IF_ERROR(writer->Finish());
   }
@@ -311,9 +298,8 @@ Result<ConvertReport> Convert(const WeightSource& source, const std::string& out
   TQ_RETURN_IF_ERROR(options.settings.Validate());
   TQ_ASSIGN_OR_RETURN(const std::string config_text, source.ReadDocument("config.json"));
   TQ_ASSIGN_OR_RETURN(const Json config, ParseJson(config_text, "config.json"));
-  TQ_ASSIGN_OR_RETURN(const ModelSpec model,
-                      ParseModelSpec(config, source.Find("lm_head.weight") != nullptr));
-  if (config.contains("quantization") && config["quantization"].is_object()) {
+  TQ_ASSIGN_OR_RETURN(const ModelSpec model, ParseModelSpec(config, source.facts()));
+  if (IsTurboQuantConfig(config)) {
     return InvalidArgument(source.path() +
                            " is a TurboQuant checkpoint already: convert from the original");
   }
@@ -326,12 +312,14 @@ Result<ConvertReport> Convert(const WeightSource& source, const std::string& out
                       TurboQuantConfig(config_text, options.settings));
 
   ConvertReport report;
-  TQ_ASSIGN_OR_RETURN(const std::vector<Item> items,
-                      PlanItems(source, model, options, report.warnings));
-  for (const Item& item : items) {
-    const int64_t weights = NumElements(item.source->shape);
+  for (const SourceTensor& tensor : source.tensors()) {
+    report.source_bytes += static_cast<int64_t>(tensor.bytes.size());
+  }
+  TQ_ASSIGN_OR_RETURN(const std::vector<ConvertItem> items,
+                      PlanConversion(source, model, options, report.warnings));
+  for (const ConvertItem& item : items) {
+    const int64_t weights = item.weights();
     report.total_weights += weights;
-    report.source_bytes += static_cast<int64_t>(item.source->bytes.size());
     report.output_bytes += item.output_bytes;
     if (!item.quantize) continue;
     ++report.quantized_matrices;
@@ -343,10 +331,10 @@ Result<ConvertReport> Convert(const WeightSource& source, const std::string& out
                            std::to_string(options.settings.group_size));
   }
   TQ_ASSIGN_OR_RETURN(const auto staged, StagedDirectory::Create(output_folder));
-  Converter converter(options, calibration.get());
+  Converter converter(source, options, calibration.get());
   converter.SetTotal(report.total_weights);
-  TQ_RETURN_IF_ERROR(WriteShards(PlanShards(items, options.max_shard_bytes), staged->path(), source,
-                                 converter, report));
+  TQ_RETURN_IF_ERROR(
+      WriteShards(PlanShards(items, options.max_shard_bytes), staged->path(), converter, report));
   TQ_RETURN_IF_ERROR(WriteFile(staged->path() + "/config.json", out_config));
   TQ_RETURN_IF_ERROR(CopyDocuments(source, staged->path()));
   TQ_RETURN_IF_ERROR(staged->Commit());

@@ -25,7 +25,8 @@ Status CheckOneOf(const char* name, int value, std::initializer_list<int> allowe
   if (std::find(allowed.begin(), allowed.end(), value) != allowed.end()) return Status::Ok();
   std::string list;
   for (const int item : allowed) list += (list.empty() ? "" : ", ") + std::to_string(item);
-  return InvalidArgument(std::string(name) + ": expected one of " + list + ", found " + std::to_string(value));
+  return InvalidArgument(std::string(name) + ": expected one of " + list + ", found " +
+                         std::to_string(value));
 }
 
 }  // namespace
@@ -35,9 +36,11 @@ Status QuantizeSettings::Validate() const {
   TQ_RETURN_IF_ERROR(CheckOneOf("group size", group_size, {32, 64, 128}));
   if (attn_bits) TQ_RETURN_IF_ERROR(CheckOneOf("attention bits", *attn_bits, {2, 3, 4}));
   if (mlp_bits) TQ_RETURN_IF_ERROR(CheckOneOf("mlp bits", *mlp_bits, {2, 3, 4}));
-  if (mlp_group_size) TQ_RETURN_IF_ERROR(CheckOneOf("mlp group size", *mlp_group_size, {16, 32, 64, 128}));
+  if (mlp_group_size)
+    TQ_RETURN_IF_ERROR(CheckOneOf("mlp group size", *mlp_group_size, {16, 32, 64, 128}));
   if (rotation != "hadamard" && rotation != "blockwise_hadamard" && rotation != "none") {
-    return InvalidArgument("rotation: expected hadamard, blockwise_hadamard or none, found " + rotation);
+    return InvalidArgument("rotation: expected hadamard, blockwise_hadamard or none, found " +
+                           rotation);
   }
   return Status::Ok();
 }
@@ -47,7 +50,8 @@ int BitsForPath(const QuantizeSettings& settings, std::string_view path) {
   bool decided = false;
   bool shared = false;
   ForEachSegment(path, [&](std::string_view segment) {
-    shared = shared || segment.starts_with("shared_expert") || segment.starts_with("routed_expert_");
+    shared =
+        shared || segment.starts_with("shared_expert") || segment.starts_with("routed_expert_");
   });
   ForEachSegment(path, [&](std::string_view segment) {
     if (decided) return;

@@ -11,14 +11,16 @@
 namespace tq {
 
 struct QuantizeSettings {
-  int bits = 3;                        // 2, 3, 4
-  int group_size = 64;                 // 32, 64, 128
+  int bits = 3;         // 2, 3, 4
+  int group_size = 64;  // 32, 64, 128
   bool rotate = true;
-  std::string rotation = "hadamard";   // as the config records it: hadamard, blockwise_hadamard, none
+  std::string rotation =
+      "hadamard";  // as the config records it: hadamard, blockwise_hadamard, none
   uint64_t rotation_seed = 42;
-  std::optional<int> attn_bits = std::nullopt;        // paths with self_attn, attention, linear_attn: 2, 3, 4
-  std::optional<int> mlp_bits = std::nullopt;         // paths with mlp, feed_forward: 2, 3, 4
-  std::optional<int> mlp_group_size = std::nullopt;   // 16, 32, 64, 128
+  std::optional<int> attn_bits =
+      std::nullopt;  // paths with self_attn, attention, linear_attn: 2, 3, 4
+  std::optional<int> mlp_bits = std::nullopt;        // paths with mlp, feed_forward: 2, 3, 4
+  std::optional<int> mlp_group_size = std::nullopt;  // 16, 32, 64, 128
   // Errors: kInvalidArgument naming the setting, its range and the value.
   Status Validate() const;
 };

@@ -41,6 +41,9 @@ Result<std::string> TurboQuantConfig(const std::string& source_config,
                                      const QuantizeSettings& settings) {
   TQ_ASSIGN_OR_RETURN(OrderedJson config, ParseOrderedJson(source_config, "config.json"));
   config.erase("_name_or_path");
+  if (config.contains("text_config") && config["text_config"].is_object()) {
+    config["text_config"].erase("quantization_config");
+  }
   config["quantization"] = QuantizationBlock(settings);
   config["quantization_config"] = config["quantization"];
   std::vector<std::string> keys;

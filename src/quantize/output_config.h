@@ -12,10 +12,11 @@ namespace tq {
 
 // source_config: text of the source's config.json. Keys of the source are kept except its own
 // quantization; top-level keys are sorted; indent 4.
-Result<std::string> TurboQuantConfig(const std::string& source_config, const QuantizeSettings& settings);
+Result<std::string> TurboQuantConfig(const std::string& source_config,
+                                     const QuantizeSettings& settings);
 
 // model.safetensors.index.json. shard_of: (tensor name, file name).
-std::string ShardIndex(std::vector<std::pair<std::string, std::string>> shard_of, int64_t total_bytes,
-                       int64_t total_elements);
+std::string ShardIndex(std::vector<std::pair<std::string, std::string>> shard_of,
+                       int64_t total_bytes, int64_t total_elements);
 
 }  // namespace tq

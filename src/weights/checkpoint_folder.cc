@@ -1,5 +1,6 @@
 // A checkpoint in Hugging Face layout: model.safetensors or model*.safetensors, with or without
-// model.safetensors.index.json, and the JSON and text documents beside them.
+// model.safetensors.index.json, and the JSON and text documents beside them. Tensors of any
+// published naming come out under their canonical names (naming/).
 #include <algorithm>
 #include <map>
 #include <set>
@@ -8,6 +9,8 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "weights/checkpoint_facts.h"
+#include "weights/naming/canonical.h"
 #include "weights/safetensors.h"
 
 namespace tq {
@@ -37,6 +40,7 @@ class CheckpointFolder : public WeightSource {
   std::string_view container() const override { return "safetensors"; }
   const std::vector<SourceTensor>& tensors() const override { return tensors_; }
   std::vector<std::string> DocumentNames() const override { return documents_; }
+  CheckpointFacts facts() const override { return facts_; }
 
   Result<std::string> ReadDocument(const std::string& name) const override {
     if (!std::binary_search(documents_.begin(), documents_.end(), name)) {
@@ -64,10 +68,12 @@ class CheckpointFolder : public WeightSource {
   Result<std::set<std::string>> ShardsOfIndex(const WeightMap& map) const;
   Status AddShard(const std::string& name, const WeightMap* index);
   Status CheckIndex(const WeightMap& index) const;
+  std::string ModelType() const;
 
   std::string path_;
   std::vector<std::shared_ptr<const MappedFile>> files_;
   std::vector<SourceTensor> tensors_;
+  CheckpointFacts facts_;
   WeightMap shard_of_;
   std::vector<std::string> documents_;
 };
@@ -161,9 +167,23 @@ Status CheckpointFolder::Open() {
     return NotFound(path_ + ": expected model.safetensors or model*.safetensors, found none" +
                     (gguf.empty() ? "" : " (give the path of " + gguf + " itself)"));
   }
+  shard_of_.clear();
   std::sort(tensors_.begin(), tensors_.end(),
             [](const SourceTensor& a, const SourceTensor& b) { return a.name < b.name; });
+  facts_.norms_include_one = NormsIncludeOne(tensors_);
+  TQ_RETURN_IF_ERROR(CanonicalizeTensors(ModelType(), path_, tensors_));
+  facts_.has_lm_head = Find("lm_head.weight") != nullptr;
   return Status::Ok();
+}
+
+// Empty when config.json does not tell: who needs the config reports what is wrong with it.
+std::string CheckpointFolder::ModelType() const {
+  const Result<std::string> text = ReadDocument("config.json");
+  if (!text.ok()) return "";
+  const Result<Json> config = ParseJson(*text, "config.json");
+  if (!config.ok() || !config->is_object()) return "";
+  const auto type = config->find("model_type");
+  return type != config->end() && type->is_string() ? type->get<std::string>() : "";
 }
 
 }  // namespace

@@ -1,22 +1,20 @@
 #include "weights/loader.h"
 
+#include <cstring>
+
 #include "codec/codec.h"
-#include "weights/turbo_quant_tensors.h"
+#include "tensor/half.h"
+#include "weights/ignorable.h"
 
 namespace tq {
-namespace {
-
-// Buffers that old checkpoints carry and every model recomputes.
-bool IsHarmlessExtra(std::string_view name) {
-  return name.ends_with(".rotary_emb.inv_freq") || name.ends_with(".k_scale") || name.ends_with(".v_scale");
-}
-
-}  // namespace
-
 WeightLoader::WeightLoader(const WeightSource& source, Backend& backend, bool config_rotates,
                            std::function<void(int64_t, int64_t)> progress)
-    : source_(source), backend_(backend), config_rotates_(config_rotates), progress_(std::move(progress)) {
-  for (const SourceTensor& tensor : source.tensors()) total_bytes_ += static_cast<int64_t>(tensor.bytes.size());
+    : source_(source),
+      backend_(backend),
+      config_rotates_(config_rotates),
+      progress_(std::move(progress)) {
+  for (const SourceTensor& tensor : source.tensors())
+    total_bytes_ += static_cast<int64_t>(tensor.bytes.size());
 }
 
 void WeightLoader::Use(const SourceTensor& tensor) {
@@ -25,47 +23,77 @@ void WeightLoader::Use(const SourceTensor& tensor) {
   if (progress_) progress_(done_bytes_, total_bytes_);
 }
 
-Result<std::unique_ptr<Weight>> WeightLoader::Matrix(const std::string& name, int64_t rows, int64_t cols) {
-  const std::string path = name.substr(0, name.rfind(".weight"));
-  if (IsTurboQuant(source_, path)) {
-    TQ_ASSIGN_OR_RETURN(const TurboQuantTensors parts,
-                        ReadTurboQuant(source_, path, rows, cols, config_rotates_));
-    auto weight = backend_.Prepare(parts.matrix);
-    if (!weight.ok()) return weight.status().WithContext("tensor " + name);
-    for (const char* part : {".weight", ".scales", ".codebook", ".signs"}) {
-      const SourceTensor* tensor = source_.Find(path + part);
-      Use(*tensor);
-      source_.DropPages(*tensor);
-    }
-    return weight;
+Result<MatrixTensors> WeightLoader::Read(const std::string& name, int64_t rows, int64_t cols) {
+  constexpr std::string_view kWeight = ".weight";
+  if (!name.ends_with(kWeight)) return NotFound("tensor " + name + ": expected a name in .weight");
+  return ReadMatrix(source_, name.substr(0, name.size() - kWeight.size()), rows, cols,
+                    config_rotates_);
+}
+
+void WeightLoader::UseAll(const MatrixTensors& tensors) {
+  for (const SourceTensor* part : tensors.parts) {
+    Use(*part);
+    source_.DropPages(*part);
   }
-  const SourceTensor* tensor = source_.Find(name);
-  if (tensor == nullptr) return NotFound("tensor " + name + " is missing from " + source_.path());
-  if (source_.Find(path + ".scales") != nullptr) {
-    return Unsupported("tensor " + path + ".scales: affine (MLX) weights are not supported: start from the unquantized checkpoint");
-  }
-  if (tensor->shape != Shape{rows, cols}) {
-    return Corrupt("tensor " + name + ": expected " + ShapeString({rows, cols}) + " from config.json, found " +
-                   ShapeString(tensor->shape));
-  }
-  if (!tensor->is_float_like) {
-    return Unsupported("tensor " + name + ": expected F32, F16, BF16 or a supported block format, found " +
-                       std::string(DTypeName(tensor->dtype)));
-  }
-  TQ_RETURN_IF_ERROR(CheckFinite(*tensor));
-  auto weight = backend_.Prepare(MatrixView(*tensor));
+}
+
+Result<std::unique_ptr<Weight>> WeightLoader::Matrix(const std::string& name, int64_t rows,
+                                                     int64_t cols, TensorRole) {
+  TQ_ASSIGN_OR_RETURN(const MatrixTensors tensors, Read(name, rows, cols));
+  auto weight = backend_.Prepare(tensors.matrix);
   if (!weight.ok()) return weight.status().WithContext("tensor " + name);
-  Use(*tensor);
-  source_.DropPages(*tensor);
+  UseAll(tensors);
   return weight;
 }
 
-Result<std::vector<float>> WeightLoader::Vector(const std::string& name, int64_t n) {
+Result<std::vector<std::unique_ptr<Weight>>> WeightLoader::MatrixParts(
+    const std::string& name, int64_t rows, int64_t cols, const std::vector<MatrixPart>& parts) {
+  TQ_ASSIGN_OR_RETURN(const std::vector<float> values,
+                      Floats(name, {rows, cols}, TensorRole::kLinear));
+  std::vector<std::unique_ptr<Weight>> out;
+  std::vector<uint16_t> bf16;
+  std::vector<float> f32;
+  for (const MatrixPart& part : parts) {
+    // Row-major copy of the part; bf16 keeps what bf16 checkpoints hold exactly.
+    f32.resize(static_cast<size_t>(part.num_rows * cols));
+    for (int64_t r = 0; r < part.num_rows; ++r) {
+      for (int64_t c = 0; c < cols; ++c) {
+        f32[static_cast<size_t>(part.transposed ? c * part.num_rows + r : r * cols + c)] =
+            values[static_cast<size_t>((part.row_begin + r) * cols + c)];
+      }
+    }
+    bf16.resize(f32.size());
+    bool exact = true;
+    for (size_t i = 0; i < f32.size(); ++i) {
+      bf16[i] = F32ToBf16(f32[i]);
+      exact = exact && Bf16ToF32(bf16[i]) == f32[i];
+    }
+    StoredMatrix matrix;
+    matrix.format = {.codec = exact ? CodecId::kBf16 : CodecId::kF32, .bits = exact ? 16 : 32};
+    matrix.rows = part.transposed ? cols : part.num_rows;
+    matrix.cols = part.transposed ? part.num_rows : cols;
+    matrix.data = exact ? reinterpret_cast<const std::byte*>(bf16.data())
+                        : reinterpret_cast<const std::byte*>(f32.data());
+    matrix.row_bytes = matrix.cols * (exact ? 2 : 4);
+    TQ_ASSIGN_OR_RETURN(std::unique_ptr<Weight> weight, backend_.Prepare(matrix));
+    out.push_back(std::move(weight));
+  }
+  return out;
+}
+
+Result<std::vector<float>> WeightLoader::Floats(const std::string& name, const Shape& shape,
+                                                TensorRole) {
+  // A matrix may be stored in any format.
+  if (shape.size() == 2 && name.ends_with(".weight")) {
+    TQ_ASSIGN_OR_RETURN(const MatrixTensors tensors, Read(name, shape[0], shape[1]));
+    UseAll(tensors);
+    return MatrixFloats(tensors.matrix);
+  }
   const SourceTensor* tensor = source_.Find(name);
   if (tensor == nullptr) return NotFound("tensor " + name + " is missing from " + source_.path());
-  if (tensor->shape != Shape{n}) {
-    return Corrupt("tensor " + name + ": expected " + ShapeString({n}) + " from config.json, found " +
-                   ShapeString(tensor->shape));
+  if (tensor->shape != shape) {
+    return Corrupt("tensor " + name + ": expected " + ShapeString(shape) +
+                   " from config.json, found " + ShapeString(tensor->shape));
   }
   TQ_ASSIGN_OR_RETURN(std::vector<float> values, ReadFloats(*tensor));
   TQ_RETURN_IF_ERROR(CheckFinite(*tensor));
@@ -73,22 +101,37 @@ Result<std::vector<float>> WeightLoader::Vector(const std::string& name, int64_t
   return values;
 }
 
-Result<Linear> WeightLoader::LoadLinear(const std::string& path, int64_t rows, int64_t cols, bool bias) {
-  Linear linear;
-  linear.name = path;
-  TQ_ASSIGN_OR_RETURN(linear.weight, Matrix(path + ".weight", rows, cols));
-  if (bias) {
-    TQ_ASSIGN_OR_RETURN(linear.bias, Vector(path + ".bias", rows));
+Result<std::vector<float>> WeightLoader::FirstFloats(const std::string& name, int64_t n) {
+  const SourceTensor* tensor = source_.Find(name);
+  if (tensor == nullptr) return NotFound("tensor " + name + " is missing from " + source_.path());
+  if (NumElements(tensor->shape) < n) {
+    return Corrupt("tensor " + name + ": expected at least " + std::to_string(n) +
+                   " values, found " + ShapeString(tensor->shape));
   }
-  return linear;
+  TQ_ASSIGN_OR_RETURN(std::vector<float> values, Floats(name, tensor->shape, TensorRole::kSmall));
+  values.resize(static_cast<size_t>(n));
+  return values;
+}
+
+Result<std::vector<int64_t>> WeightLoader::Integers(const std::string& name, int64_t n) {
+  const SourceTensor* tensor = source_.Find(name);
+  if (tensor == nullptr) return NotFound("tensor " + name + " is missing from " + source_.path());
+  if (tensor->dtype != DType::kI64 || tensor->shape != Shape{n}) {
+    return Corrupt("tensor " + name + ": expected I64 " + ShapeString({n}) + ", found " +
+                   std::string(DTypeName(tensor->dtype)) + " " + ShapeString(tensor->shape));
+  }
+  std::vector<int64_t> values(static_cast<size_t>(n));
+  std::memcpy(values.data(), tensor->bytes.data(), values.size() * sizeof(int64_t));
+  Use(*tensor);
+  return values;
 }
 
 Status WeightLoader::CheckAllUsed(bool tied) const {
   std::string names;
   int count = 0;
   for (const SourceTensor& tensor : source_.tensors()) {
-    if (used_.contains(tensor.name) || IsHarmlessExtra(tensor.name)) continue;
-    if (tied && tensor.name == "lm_head.weight") continue;
+    if (used_.contains(tensor.name) || IsIgnorableTensor(source_, tensor.name)) continue;
+    if (tied && tensor.name.starts_with("lm_head.")) continue;
     if (++count <= 3) names += (names.empty() ? "" : ", ") + tensor.name;
   }
   if (count == 0) return Status::Ok();

@@ -1,6 +1,6 @@
-// WeightLoader: takes tensors out of a source by name, checks them, and prepares them for a backend.
-// It remembers what was taken, so that a checkpoint with tensors that nobody asked for is refused.
-// Thread: one caller.
+// WeightLoader: takes tensors out of a source by name, checks them, and prepares them for a
+// backend. It remembers what was taken, so that a checkpoint with tensors that nobody asked for is
+// refused. Thread: one caller.
 #pragma once
 
 #include <functional>
@@ -10,38 +10,38 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "weights/matrix_tensors.h"
 #include "weights/source.h"
 #include "weights/tensor_need.h"
 
 namespace tq {
 
-// A prepared matrix with its bias and name.
-struct Linear {
-  std::string name;
-  std::unique_ptr<Weight> weight;
-  std::vector<float> bias;  // empty: none
-  MatMulArgs Args(const float* x, float* y, int64_t num_tokens) const {
-    return {weight.get(), x, bias.empty() ? nullptr : bias.data(), y, num_tokens};
-  }
-};
-
-class WeightLoader {
+class WeightLoader : public TensorLoader {
  public:
   // progress(done, total) in bytes of the source; may be empty.
   WeightLoader(const WeightSource& source, Backend& backend, bool config_rotates,
                std::function<void(int64_t, int64_t)> progress);
 
-  // path.weight [rows, cols] in any readable format, and path.bias [rows] when `bias`.
-  Result<Linear> LoadLinear(const std::string& path, int64_t rows, int64_t cols, bool bias);
-  // `name` is the full tensor name ("model.embed_tokens.weight").
-  Result<std::unique_ptr<Weight>> Matrix(const std::string& name, int64_t rows, int64_t cols);
-  Result<std::vector<float>> Vector(const std::string& name, int64_t n);
+  Result<std::unique_ptr<Weight>> Matrix(const std::string& name, int64_t rows, int64_t cols,
+                                         TensorRole role) override;
+  Result<std::vector<std::unique_ptr<Weight>>> MatrixParts(
+      const std::string& name, int64_t rows, int64_t cols,
+      const std::vector<MatrixPart>& parts) override;
+  Result<std::vector<float>> Floats(const std::string& name, const Shape& shape,
+                                    TensorRole role) override;
+  Result<std::vector<float>> FirstFloats(const std::string& name, int64_t n) override;
+  Result<std::vector<int64_t>> Integers(const std::string& name, int64_t n) override;
+  bool reads() const override { return true; }
+  bool Has(const std::string& name) const override { return source_.Find(name) != nullptr; }
 
   // Errors: kCorrupt naming tensors that nothing used. `tied`: lm_head copies are fine.
   Status CheckAllUsed(bool tied) const;
 
  private:
+  // `name` ends in ".weight".
+  Result<MatrixTensors> Read(const std::string& name, int64_t rows, int64_t cols);
   void Use(const SourceTensor& tensor);
+  void UseAll(const MatrixTensors& tensors);
 
   const WeightSource& source_;
   Backend& backend_;

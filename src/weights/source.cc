@@ -1,6 +1,7 @@
 #include "weights/source.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/file.h"
 #include "codec/codec.h"
@@ -67,8 +68,45 @@ StoredMatrix MatrixView(const SourceTensor& tensor) {
   matrix.cols = tensor.shape.empty() ? 1 : tensor.shape.back();
   for (size_t i = 0; i + 1 < tensor.shape.size(); ++i) matrix.rows *= tensor.shape[i];
   matrix.data = tensor.bytes.data();
-  matrix.row_bytes = matrix.cols / codec.block_values * codec.block_bytes;
+  TQ_CHECK(tensor.value_pitch == 0);
+  matrix.row_bytes = tensor.row_pitch != 0 ? tensor.row_pitch
+                                           : matrix.cols / codec.block_values * codec.block_bytes;
   return matrix;
+}
+
+SourceTensor DenseTensor(const SourceTensor& tensor, std::vector<std::byte>& storage) {
+  if (tensor.dense()) return tensor;
+  constexpr int64_t kTile = 64;  // keeps both sides of a transposition in cache
+  const auto value = static_cast<int64_t>(DTypeBytes(tensor.dtype));
+  const int64_t cols = tensor.shape.back();
+  const int64_t rows = tensor.shape.size() == 2 ? tensor.shape[0] : 1;
+  const int64_t value_pitch = tensor.value_pitch != 0 ? tensor.value_pitch : value;
+  storage.resize(static_cast<size_t>(rows * cols * value));
+  for (int64_t r0 = 0; r0 < rows; r0 += kTile) {
+    for (int64_t c0 = 0; c0 < cols; c0 += kTile) {
+      for (int64_t r = r0; r < std::min(rows, r0 + kTile); ++r) {
+        const int64_t end = std::min(cols, c0 + kTile);
+        const std::byte* in = tensor.bytes.data() + r * tensor.row_pitch;
+        std::byte* out = storage.data() + r * cols * value;
+        if (value_pitch == value) {
+          std::memcpy(out + c0 * value, in + c0 * value, static_cast<size_t>((end - c0) * value));
+          continue;
+        }
+        for (int64_t c = c0; c < end; ++c) {
+          std::memcpy(out + c * value, in + c * value_pitch, static_cast<size_t>(value));
+        }
+      }
+    }
+  }
+  SourceTensor out = tensor;
+  out.bytes = storage;
+  out.row_pitch = 0;
+  out.value_pitch = 0;
+  return out;
+}
+
+CheckpointFacts WeightSource::facts() const {
+  return {.has_lm_head = Find("lm_head.weight") != nullptr, .norms_include_one = false};
 }
 
 Status CheckFinite(const SourceTensor& tensor) {
@@ -82,7 +120,8 @@ Result<std::vector<float>> ReadFloats(const SourceTensor& tensor) {
     return Unsupported("tensor \"" + tensor.name + "\": expected floating-point values, found " +
                        std::string(DTypeName(tensor.dtype)));
   }
-  const StoredMatrix matrix = MatrixView(tensor);
+  std::vector<std::byte> storage;
+  const StoredMatrix matrix = MatrixView(DenseTensor(tensor, storage));
   std::vector<float> out(static_cast<size_t>(NumElements(tensor.shape)));
   if (out.empty()) return out;
   for (int64_t row = 0; row < matrix.rows; ++row) {

@@ -13,8 +13,9 @@ Result<const SourceTensor*> Part(const WeightSource& source, const std::string& 
   const SourceTensor* tensor = source.Find(name);
   if (tensor == nullptr) return NotFound("tensor " + name + " is missing");
   if (tensor->dtype != dtype || tensor->shape != shape) {
-    return Corrupt("tensor " + name + ": expected " + std::string(DTypeName(dtype)) + " " + ShapeString(shape) +
-                   ", found " + std::string(DTypeName(tensor->dtype)) + " " + ShapeString(tensor->shape));
+    return Corrupt("tensor " + name + ": expected " + std::string(DTypeName(dtype)) + " " +
+                   ShapeString(shape) + ", found " + std::string(DTypeName(tensor->dtype)) + " " +
+                   ShapeString(tensor->shape));
   }
   return tensor;
 }
@@ -22,10 +23,12 @@ Result<const SourceTensor*> Part(const WeightSource& source, const std::string& 
 Status CheckCodebook(const std::string& name, const std::vector<float>& codebook) {
   const size_t n = codebook.size();
   if (n != 2 && n != 3 && n != 4 && n != 8 && n != 16) {
-    return Corrupt("tensor " + name + ": expected 2, 3, 4, 8 or 16 entries, found " + std::to_string(n));
+    return Corrupt("tensor " + name + ": expected 2, 3, 4, 8 or 16 entries, found " +
+                   std::to_string(n));
   }
   for (const float entry : codebook) {
-    if (!std::isfinite(entry)) return Corrupt("tensor " + name + ": found an entry that is NaN or infinite");
+    if (!std::isfinite(entry))
+      return Corrupt("tensor " + name + ": found an entry that is NaN or infinite");
   }
   return Status::Ok();
 }
@@ -36,8 +39,8 @@ bool IsTurboQuant(const WeightSource& source, const std::string& path) {
   return source.Find(path + ".codebook") != nullptr;
 }
 
-Result<TurboQuantTensors> ReadTurboQuant(const WeightSource& source, const std::string& path, int64_t rows,
-                                         int64_t cols, bool config_rotates) {
+Result<TurboQuantTensors> ReadTurboQuant(const WeightSource& source, const std::string& path,
+                                         int64_t rows, int64_t cols, bool config_rotates) {
   TurboQuantTensors out;
   const SourceTensor* codebook = source.Find(path + ".codebook");
   if (codebook == nullptr) return NotFound("tensor " + path + ".codebook is missing");
@@ -52,35 +55,38 @@ Result<TurboQuantTensors> ReadTurboQuant(const WeightSource& source, const std::
   const SourceTensor* scales = source.Find(path + ".scales");
   if (scales == nullptr) return NotFound("tensor " + path + ".scales is missing");
   const int64_t groups = scales->shape.size() == 2 ? scales->shape[1] : 0;
-  if (scales->dtype != DType::kF16 || groups < 1 || scales->shape[0] != rows || cols % groups != 0) {
+  if (scales->dtype != DType::kF16 || groups < 1 || scales->shape[0] != rows ||
+      cols % groups != 0) {
     return Corrupt("tensor " + scales->name + ": expected F16 [" + std::to_string(rows) + ", " +
-                   std::to_string(cols) + " / group], found " + std::string(DTypeName(scales->dtype)) + " " +
-                   ShapeString(scales->shape));
+                   std::to_string(cols) + " / group], found " +
+                   std::string(DTypeName(scales->dtype)) + " " + ShapeString(scales->shape));
   }
+  TQ_RETURN_IF_ERROR(CheckFinite(*scales));
   const int64_t group = cols / groups;
   if (group != 16 && group != 32 && group != 64 && group != 128) {
-    return Unsupported("tensor " + scales->name + ": expected a group of 16, 32, 64 or 128 columns, found " +
+    return Unsupported("tensor " + scales->name +
+                       ": expected a group of 16, 32, 64 or 128 columns, found " +
                        std::to_string(group));
   }
-  TQ_ASSIGN_OR_RETURN(const SourceTensor* words,
-                      Part(source, path + ".weight", DType::kU32, {rows, TurboQuantWords(entries, cols)}));
-  TQ_ASSIGN_OR_RETURN(const SourceTensor* signs, Part(source, path + ".signs", DType::kF16, {cols}));
+  TQ_ASSIGN_OR_RETURN(const SourceTensor* words, Part(source, path + ".weight", DType::kU32,
+                                                      {rows, TurboQuantWords(entries, cols)}));
+  TQ_ASSIGN_OR_RETURN(const SourceTensor* signs,
+                      Part(source, path + ".signs", DType::kF16, {cols}));
   TQ_ASSIGN_OR_RETURN(out.signs, ReadFloats(*signs));
   bool negative = false;
   for (const float sign : out.signs) {
     if (sign != 1.0f && sign != -1.0f) {
-      return Corrupt("tensor " + signs->name + ": expected +1 or -1, found " + std::to_string(sign));
+      return Corrupt("tensor " + signs->name + ": expected +1 or -1, found " +
+                     std::to_string(sign));
     }
     negative = negative || sign < 0;
   }
-  if (source.Find(path + ".qjl_packed") != nullptr) {
-    return Unsupported("tensor " + path + ".qjl_packed: residual (QJL) checkpoints are not supported");
-  }
   StoredMatrix& matrix = out.matrix;
-  matrix.format = {.codec = CodecId::kTurboQuant,
-                   .bits = entries == 3 ? 2 : static_cast<int>(std::lround(std::log2(entries))),
-                   .group = static_cast<int>(group),
-                   .transform = config_rotates || negative ? Transform::kHadamard : Transform::kNone};
+  matrix.format = {
+      .codec = CodecId::kTurboQuant,
+      .bits = entries == 3 ? 2 : static_cast<int>(std::lround(std::log2(entries))),
+      .group = static_cast<int>(group),
+      .transform = config_rotates || negative ? Transform::kHadamard : Transform::kNone};
   matrix.rows = rows;
   matrix.cols = cols;
   matrix.data = words->bytes.data();

@@ -1,13 +1,17 @@
 #include "backend/cpu/cpu_backend.h"
 
 #include <algorithm>
-#include <atomic>
+#include <cstring>
 #include <utility>
+#include <vector>
 
+#include "backend/cpu/cpu_attention.h"
 #include "backend/cpu/cpu_matmul.h"
 #include "backend/cpu/cpu_weight.h"
 #include "backend/cpu/isa.h"
+#include "backend/cpu/task_queue.h"
 #include "backend/matrix_check.h"
+#include "backend/route.h"
 #include "base/threads.h"
 
 namespace tq {
@@ -15,8 +19,8 @@ namespace {
 
 // Waking the other threads costs about as much as this many elementary operations.
 constexpr int64_t kParallelCost = 16384;
-// Query tokens that one attention task handles.
-constexpr int64_t kAttentionTokens = 16;
+// Channels of a convolution that one task handles.
+constexpr int64_t kConvChannels = 128;
 
 class CpuBackend : public Backend {
  public:
@@ -58,17 +62,23 @@ class CpuBackend : public Backend {
 
   void RmsNorm(const RmsNormArgs& args) override {
     ForEach(args.num_rows, args.n, [&](int64_t row) {
-      floats_.rms_norm_row(args.x + row * args.n, args.w, args.plus_one, args.eps, args.n,
+      const float* w = args.w == nullptr ? nullptr : args.w + row % args.w_rows * args.n;
+      floats_.rms_norm_row(args.x + row * args.n, w, args.plus_one, args.eps, args.n,
                            args.out + row * args.n);
     });
   }
 
+  void LayerNorm(const LayerNormArgs& args) override {
+    ForEach(args.num_rows, 2 * args.n, [&](int64_t row) { floats_.layer_norm_row(args, row); });
+  }
+
   void Rope(const RopeArgs& args) override {
     const int64_t half = args.rotary_dim / 2;
+    const auto rotate = args.interleaved ? floats_.rope_head_interleaved : floats_.rope_head;
     ForEach(args.num_tokens, int64_t{args.num_heads} * args.rotary_dim, [&](int64_t token) {
       for (int64_t head = 0; head < args.num_heads; ++head) {
-        floats_.rope_head(args.x + (token * args.num_heads + head) * args.head_dim, args.rotary_dim,
-                          args.cos + token * half, args.sin + token * half);
+        float* x = args.x + (token * args.num_heads + head) * args.head_dim + args.offset;
+        rotate(x, args.rotary_dim, args.cos + token * half, args.sin + token * half);
       }
     });
   }
@@ -80,13 +90,68 @@ class CpuBackend : public Backend {
     }
   }
 
-  void Attention(const AttentionArgs& args, Scratch& scratch) override;
+  void Attention(const AttentionArgs& args, Scratch& scratch) override {
+    CpuAttention(floats_, args, pool_, scratch);
+  }
+  void IndexSelect(const IndexSelectArgs& args, Scratch& scratch) override {
+    CpuIndexSelect(floats_, args, pool_, scratch);
+  }
+
+  void CausalConv(const CausalConvArgs& args) override {
+    const int64_t blocks = (args.channels + kConvChannels - 1) / kConvChannels;
+    ForSequences(*args.plan, blocks, args.kernel * kConvChannels,
+                 [&](const SequencePlan& sequence, int64_t block) {
+                   floats_.causal_conv(args, sequence, block * kConvChannels,
+                                       std::min((block + 1) * kConvChannels, args.channels));
+                 });
+  }
+  void DeltaRule(const DeltaRuleArgs& args) override {
+    ForSequences(*args.plan, args.num_v_heads, int64_t{args.k_dim} * args.v_dim,
+                 [&](const SequencePlan& sequence, int64_t head) {
+                   floats_.delta_rule(args, sequence, head);
+                 });
+  }
+  void MambaScan(const MambaScanArgs& args) override {
+    ForSequences(*args.plan, args.num_heads, int64_t{args.state_size} * args.head_dim,
+                 [&](const SequencePlan& sequence, int64_t head) {
+                   floats_.mamba_scan(args, sequence, head);
+                 });
+  }
+
+  void Route(const RouteArgs& args) override {
+    const int64_t work = RouteWork(args.rule);
+    router_work_.resize(static_cast<size_t>(work * pool_.num_threads()));
+    const int64_t cost = int64_t{args.rule.num_experts} * (args.rule.top_k + 16);
+    const int64_t grain = args.num_tokens * cost < kParallelCost ? args.num_tokens : 1;
+    pool_.ParallelFor(args.num_tokens, std::max<int64_t>(grain, 1),
+                      [&](int64_t begin, int64_t end, int thread) {
+                        for (int64_t token = begin; token < end; ++token) {
+                          RouteToken(args, token, router_work_.data() + thread * work);
+                        }
+                      });
+  }
+  void MoeCombine(const MoeCombineArgs& args) override {
+    ForEach(args.num_tokens, args.top_k * args.n,
+            [&](int64_t token) { floats_.moe_combine(args, token); });
+  }
 
   void Glu(const GluArgs& args) override {
-    const auto glu =
-        args.activation == Activation::kSilu ? floats_.glu_silu : floats_.glu_gelu_tanh;
-    ForRange(args.n, 8, [&](int64_t begin, int64_t end) {
-      glu(args.gate + begin, args.up + begin, args.out + begin, end - begin);
+    ForRange(args.n, 8, [&](int64_t begin, int64_t end) { floats_.glu(args, begin, end); });
+  }
+  void Map(const MapArgs& args) override {
+    ForEach(args.num_rows, args.n * (args.fn == MapFn::kIdentity ? 1 : 8),
+            [&](int64_t row) { floats_.map_row(args, row); });
+  }
+  void ScaleRows(const ScaleRowsArgs& args) override {
+    ForEach(args.num_rows, args.n, [&](int64_t row) {
+      floats_.scale_row(args.x + row * args.n, args.factors[row], args.n, args.out + row * args.n);
+    });
+  }
+  void CopyRows(const CopyRowsArgs& args) override {
+    ForEach(args.num_rows, args.n, [&](int64_t row) {
+      const int64_t from = args.index == nullptr ? row : args.index[row];
+      std::memcpy(args.out + row * args.out_stride, args.x + from * args.x_stride,
+                  static_cast<size_t>(args.n) * sizeof(float));
     });
   }
 
@@ -100,6 +165,23 @@ class CpuBackend : public Backend {
     ForRange(args.n, 8, [&](int64_t begin, int64_t end) {
       floats_.softcap(args.x + begin, args.cap, end - begin);
     });
+  }
+
+  void ResidualMix(const ResidualMixArgs& args) override {
+    ForEach(args.num_tokens, 3 * args.n * static_cast<int64_t>(args.candidates.size()),
+            [&](int64_t token) { floats_.residual_mix(args, token); });
+  }
+  void StreamMean(const StreamMeanArgs& args) override {
+    ForEach(args.num_tokens, args.num_streams * args.n,
+            [&](int64_t token) { floats_.stream_mean(args, token); });
+  }
+  void StreamInject(const StreamInjectArgs& args) override {
+    ForEach(args.num_tokens, args.num_streams * args.n,
+            [&](int64_t token) { floats_.stream_inject(args, token); });
+  }
+  void StreamGate(const StreamGateArgs& args) override {
+    ForEach(args.num_tokens, 2 * args.num_streams * args.n,
+            [&](int64_t token) { floats_.stream_gate(args, token); });
   }
 
  private:
@@ -119,6 +201,18 @@ class CpuBackend : public Backend {
     pool_.ParallelFor(n, grain, [&](int64_t begin, int64_t end, int) { body(begin, end); });
   }
 
+  // body(sequence, part) for the parts of every sequence; `cost` of a token's part.
+  template <typename Body>
+  void ForSequences(const StepPlan& plan, int64_t parts, int64_t cost, const Body& body) {
+    const std::vector<SequencePlan>& sequences = plan.sequences;
+    const int64_t num_tasks = static_cast<int64_t>(sequences.size()) * parts;
+    if (plan.num_tokens() * parts * cost < kParallelCost) {
+      for (int64_t i = 0; i < num_tasks; ++i) body(sequences[i / parts], i % parts);
+      return;
+    }
+    ForTasks(pool_, num_tasks, [&](int64_t i, int) { body(sequences[i / parts], i % parts); });
+  }
+
   static void EmbedCodedRow(const CpuWeight& table, int64_t row, float scale, float* out) {
     table.DecodeRow(row, out);
     const size_t n = static_cast<size_t>(table.cols());
@@ -133,12 +227,14 @@ class CpuBackend : public Backend {
     const KvLayout& layout = args.layout;
     const int64_t position = sequence.start_position + i;
     std::byte* page = args.pages + sequence.pages[position / kPageTokens] * layout.page_bytes();
+    const bool own = layout.values == KvValues::kOwn;
     for (int64_t g = 0; g < layout.num_kv_heads; ++g) {
-      std::byte* k_tile = page + 2 * g * layout.tile_bytes();
-      const int64_t row = ((sequence.first_token + i) * layout.num_kv_heads + g) * layout.head_dim;
-      floats_.kv_append(layout.type == KvType::kF16, layout.head_dim, k_tile,
-                        k_tile + layout.tile_bytes(), position % kPageTokens, args.k + row,
-                        args.v + row);
+      std::byte* k_tile = page + g * layout.head_bytes();
+      const int64_t row = (sequence.first_token + i) * layout.num_kv_heads + g;
+      floats_.kv_append(layout.type == KvType::kF16, layout.head_dim, own ? layout.v_head_dim : 0,
+                        k_tile, k_tile + layout.k_tile_bytes(), position % kPageTokens,
+                        args.k + row * layout.head_dim,
+                        own ? args.v + row * layout.v_head_dim : nullptr);
     }
   }
 
@@ -148,63 +244,8 @@ class CpuBackend : public Backend {
   const FloatOps& floats_;
   ThreadPool pool_;
   WeightArena arena_;
+  std::vector<float> router_work_;
 };
-
-AttentionTask MakeTask(const AttentionArgs& args, const SequencePlan& sequence) {
-  const int64_t row = sequence.first_token * args.num_heads * args.layout.head_dim;
-  return {.f16 = args.layout.type == KvType::kF16,
-          .pages = args.pages,
-          .page_bytes = args.layout.page_bytes(),
-          .page_table = sequence.pages.data(),
-          .start_position = sequence.start_position,
-          .num_heads = args.num_heads,
-          .num_kv_heads = args.layout.num_kv_heads,
-          .head_dim = args.layout.head_dim,
-          .scale = args.scale,
-          .window = args.window,
-          .q = args.q + row,
-          .out = args.out + row};
-}
-
-// Tasks are pieces of a sequence x one KV head. They differ in length, so threads take the next one
-// when they are done; longest last would leave a thread waiting, so late tokens go first.
-void CpuBackend::Attention(const AttentionArgs& args, Scratch& scratch) {
-  const ScratchScope scope(scratch);
-  const std::vector<SequencePlan>& sequences = args.plan->sequences;
-  int64_t num_pieces = 0;
-  int64_t work_floats = 0;
-  for (const SequencePlan& sequence : sequences) {
-    num_pieces += (sequence.num_tokens + kAttentionTokens - 1) / kAttentionTokens;
-    work_floats =
-        std::max(work_floats, floats_.attention_work(MakeTask(args, sequence), kAttentionTokens));
-  }
-  const int num_threads = pool_.num_threads();
-  work_floats = (work_floats + 15) / 16 * 16;
-  float* work = scratch.Alloc<float>(static_cast<size_t>(work_floats * num_threads));
-
-  const int64_t num_tasks = num_pieces * args.layout.num_kv_heads;
-  std::atomic<int64_t> next{0};
-  pool_.ParallelFor(
-      std::min<int64_t>(num_threads, num_tasks), 1, [&](int64_t, int64_t, int thread) {
-        for (int64_t i = next.fetch_add(1); i < num_tasks; i = next.fetch_add(1)) {
-          const int64_t task = num_tasks - 1 - i;
-          int64_t piece = task / args.layout.num_kv_heads;
-          for (const SequencePlan& sequence : sequences) {
-            const int64_t pieces = (sequence.num_tokens + kAttentionTokens - 1) / kAttentionTokens;
-            if (piece >= pieces) {
-              piece -= pieces;
-              continue;
-            }
-            const int64_t begin = piece * kAttentionTokens;
-            floats_.attention(MakeTask(args, sequence), begin,
-                              std::min(begin + kAttentionTokens, sequence.num_tokens),
-                              static_cast<int>(task % args.layout.num_kv_heads),
-                              work + thread * work_floats);
-            break;
-          }
-        }
-      });
-}
 
 }  // namespace
 

@@ -55,7 +55,10 @@ Result<std::unique_ptr<CpuWeight>> CpuWeight::Make(const StoredMatrix& stored,
                                                    ActivationMode activations, WeightArena& arena,
                                                    ThreadPool& pool) {
   std::unique_ptr<CpuWeight> weight(new CpuWeight(stored, activations));
-  weight->bytes_ = weight->layout_ == Layout::kBlocks ? stored.rows * RowPayloadBytes(stored) : 0;
+  if (weight->layout_ == Layout::kBlocks) {
+    weight->bytes_ = stored.rows * stored.payload_bytes() +
+                     (stored.biases != nullptr ? 2 : 1) * stored.scale_bytes();
+  }
   TQ_RETURN_IF_ERROR(weight->Allocate(arena));
   weight->Fill(stored, pool);
   return weight;
@@ -78,8 +81,17 @@ void CpuWeight::Fill(const StoredMatrix& stored, ThreadPool& pool) {
   if (layout_ == Layout::kBlocks) {
     blocks_ = stored;
     blocks_.data = block_.data;
-    blocks_.row_bytes = RowPayloadBytes(stored);
+    blocks_.row_bytes = stored.payload_bytes();
     blocks_.signs = signs_;
+    std::byte* scales = block_.data + stored.rows * blocks_.row_bytes;
+    if (stored.scales != nullptr) {
+      blocks_.scales = scales;
+      scales = std::copy_n(stored.scales, stored.scale_bytes(), scales);
+    }
+    if (stored.biases != nullptr) {
+      blocks_.biases = scales;
+      std::copy_n(stored.biases, stored.scale_bytes(), scales);
+    }
     pool.ParallelFor(stored.rows, 1, [&](int64_t begin, int64_t end, int) {
       for (int64_t row = begin; row < end; ++row) {
         std::memcpy(block_.data + row * blocks_.row_bytes, stored.data + row * stored.row_bytes,

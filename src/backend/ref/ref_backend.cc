@@ -4,6 +4,7 @@
 
 #include "backend/matrix_check.h"
 #include "backend/ref/ref_ops.h"
+#include "backend/route.h"
 #include "base/threads.h"
 
 namespace tq {
@@ -50,6 +51,9 @@ class RefBackend : public Backend {
   void RmsNorm(const RmsNormArgs& args) override {
     ForEach(args.num_rows, [&](int64_t row) { ref::RmsNormRow(args, row); });
   }
+  void LayerNorm(const LayerNormArgs& args) override {
+    ForEach(args.num_rows, [&](int64_t row) { ref::LayerNormRow(args, row); });
+  }
   void Rope(const RopeArgs& args) override {
     ForEach(args.num_tokens, [&](int64_t token) { ref::RopeToken(args, token); });
   }
@@ -61,10 +65,51 @@ class RefBackend : public Backend {
               [&](int64_t i) { ref::AttentionToken(args, sequence, sequence.first_token + i); });
     }
   }
+  void IndexSelect(const IndexSelectArgs& args, Scratch&) override {
+    for (const SequencePlan& sequence : args.plan->sequences) {
+      ForEach(sequence.num_tokens,
+              [&](int64_t i) { ref::IndexSelectToken(args, sequence, sequence.first_token + i); });
+    }
+  }
+
+  void CausalConv(const CausalConvArgs& args) override {
+    const std::vector<SequencePlan>& sequences = args.plan->sequences;
+    ForEach(static_cast<int64_t>(sequences.size()),
+            [&](int64_t s) { ref::CausalConv(args, sequences[s]); });
+  }
+  void DeltaRule(const DeltaRuleArgs& args) override {
+    for (const SequencePlan& sequence : args.plan->sequences) {
+      ForEach(args.num_v_heads, [&](int64_t head) { ref::DeltaRuleHead(args, sequence, head); });
+    }
+  }
+  void MambaScan(const MambaScanArgs& args) override {
+    for (const SequencePlan& sequence : args.plan->sequences) {
+      ForEach(args.num_heads, [&](int64_t head) { ref::MambaScanHead(args, sequence, head); });
+    }
+  }
+
+  void Route(const RouteArgs& args) override {
+    ForEach(args.num_tokens, [&](int64_t token) {
+      std::vector<float> work(static_cast<size_t>(RouteWork(args.rule)));
+      RouteToken(args, token, work.data());
+    });
+  }
+  void MoeCombine(const MoeCombineArgs& args) override {
+    ForEach(args.num_tokens, [&](int64_t token) { ref::MoeCombineToken(args, token); });
+  }
 
   void Glu(const GluArgs& args) override {
     pool_.ParallelFor(args.n, 1024,
                       [&](int64_t begin, int64_t end, int) { ref::Glu(args, begin, end); });
+  }
+  void Map(const MapArgs& args) override {
+    ForEach(args.num_rows, [&](int64_t row) { ref::MapRow(args, row); });
+  }
+  void ScaleRows(const ScaleRowsArgs& args) override {
+    ForEach(args.num_rows, [&](int64_t row) { ref::ScaleRow(args, row); });
+  }
+  void CopyRows(const CopyRowsArgs& args) override {
+    ForEach(args.num_rows, [&](int64_t row) { ref::CopyRow(args, row); });
   }
   void Add(const AddArgs& args) override {
     for (int64_t i = 0; i < args.n; ++i) args.y[i] = args.y[i] + args.x[i];
@@ -72,6 +117,19 @@ class RefBackend : public Backend {
   void Softcap(const SoftcapArgs& args) override {
     pool_.ParallelFor(args.n, 1024,
                       [&](int64_t begin, int64_t end, int) { ref::Softcap(args, begin, end); });
+  }
+
+  void ResidualMix(const ResidualMixArgs& args) override {
+    ForEach(args.num_tokens, [&](int64_t token) { ref::ResidualMixToken(args, token); });
+  }
+  void StreamMean(const StreamMeanArgs& args) override {
+    ForEach(args.num_tokens, [&](int64_t token) { ref::StreamMeanToken(args, token); });
+  }
+  void StreamInject(const StreamInjectArgs& args) override {
+    ForEach(args.num_tokens, [&](int64_t token) { ref::StreamInjectToken(args, token); });
+  }
+  void StreamGate(const StreamGateArgs& args) override {
+    ForEach(args.num_tokens, [&](int64_t token) { ref::StreamGateToken(args, token); });
   }
 
  private:

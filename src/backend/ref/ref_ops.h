@@ -7,6 +7,10 @@
 #include <vector>
 
 #include "backend/ops.h"
+#include "backend/ops_index.h"
+#include "backend/ops_moe.h"
+#include "backend/ops_recurrent.h"
+#include "backend/ops_streams.h"
 #include "codec/format.h"
 #include "codec/turbo_quant.h"
 
@@ -25,6 +29,7 @@ class RefWeight : public Weight {
   StoredMatrix matrix_;
   std::vector<std::byte> data_;
   std::vector<std::byte> scales_;
+  std::vector<std::byte> biases_;
   std::vector<float> codebook_;
   std::vector<float> signs_;
   IntegerCodebook integers_;
@@ -50,14 +55,35 @@ float FloatDot(const float* w, const float* x, int64_t n);
 void MatMul(const MatMulArgs& args, std::span<const ActivationRow> activations, int64_t row_begin,
             int64_t row_end);
 
+// sum over i of a[i] * b[i] over 256 lanes and their tree.
+float LaneDot(const float* a, const float* b, int64_t n);
+// 1 / sqrt(sum / n + eps).
+float InverseRms(float sum_of_squares, int64_t n, float eps);
+
 void EmbedRow(const EmbedArgs& args, int64_t token);
 void RmsNormRow(const RmsNormArgs& args, int64_t row);
+void LayerNormRow(const LayerNormArgs& args, int64_t row);
 void RopeToken(const RopeArgs& args, int64_t token);
 void Glu(const GluArgs& args, int64_t begin, int64_t end);
+void MapRow(const MapArgs& args, int64_t row);
+void ScaleRow(const ScaleRowsArgs& args, int64_t row);
+void CopyRow(const CopyRowsArgs& args, int64_t row);
 void Softcap(const SoftcapArgs& args, int64_t begin, int64_t end);
 
 void KvAppend(const KvAppendArgs& args);
 // Token `token` of `sequence`, all heads.
 void AttentionToken(const AttentionArgs& args, const SequencePlan& sequence, int64_t token);
+void IndexSelectToken(const IndexSelectArgs& args, const SequencePlan& sequence, int64_t token);
+
+// All tokens of a sequence.
+void CausalConv(const CausalConvArgs& args, const SequencePlan& sequence);
+void DeltaRuleHead(const DeltaRuleArgs& args, const SequencePlan& sequence, int64_t head);
+void MambaScanHead(const MambaScanArgs& args, const SequencePlan& sequence, int64_t head);
+
+void MoeCombineToken(const MoeCombineArgs& args, int64_t token);
+void ResidualMixToken(const ResidualMixArgs& args, int64_t token);
+void StreamMeanToken(const StreamMeanArgs& args, int64_t token);
+void StreamInjectToken(const StreamInjectArgs& args, int64_t token);
+void StreamGateToken(const StreamGateArgs& args, int64_t token);
 
 }  // namespace tq::ref

@@ -9,22 +9,25 @@ RefWeight::RefWeight(const StoredMatrix& stored)
     : Weight(stored.format, stored.rows, stored.cols),
       matrix_(stored),
       data_(stored.data,
-            stored.data + (stored.rows - 1) * stored.row_bytes + RowPayloadBytes(stored)),
+            stored.data + (stored.rows - 1) * stored.row_bytes + stored.payload_bytes()),
       codebook_(stored.codebook.begin(), stored.codebook.end()),
       signs_(stored.signs.begin(), stored.signs.end()) {
   if (stored.scales != nullptr) {
-    const int64_t num_scales = stored.rows * (stored.cols / stored.format.group);
-    scales_.assign(stored.scales, stored.scales + num_scales * 2);
+    scales_.assign(stored.scales, stored.scales + stored.scale_bytes());
+  }
+  if (stored.biases != nullptr) {
+    biases_.assign(stored.biases, stored.biases + stored.scale_bytes());
   }
   matrix_.data = data_.data();
   matrix_.scales = scales_.empty() ? nullptr : scales_.data();
+  matrix_.biases = biases_.empty() ? nullptr : biases_.data();
   matrix_.codebook = codebook_;
   matrix_.signs = signs_;
   if (stored.format.codec == CodecId::kTurboQuant) integers_ = FitIntegerCodebook(codebook_);
 }
 
 int64_t RefWeight::bytes() const {
-  return static_cast<int64_t>(data_.size() + scales_.size() +
+  return static_cast<int64_t>(data_.size() + scales_.size() + biases_.size() +
                               (codebook_.size() + signs_.size()) * 4);
 }
 

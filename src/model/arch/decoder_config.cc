@@ -21,13 +21,26 @@ Activation ReadActivation(ConfigReader& reader, std::string_view key,
   if (name == "silu" || name == "swish") return Activation::kSilu;
   if (name == "gelu_pytorch_tanh" || name == "gelu_tanh" || name == "gelu_new")
     return Activation::kGeluTanh;
+  if (name == "situ") return Activation::kSitu;
   reader.Fail(Unsupported(reader.where() + ": " + std::string(key) +
                           ": expected silu or gelu_pytorch_tanh, found \"" + name + "\""));
   return Activation::kSilu;
 }
 
+int ReadSize(ConfigReader& reader, std::initializer_list<std::string_view> keys,
+             int64_t default_value, int64_t max_value) {
+  const int64_t value = reader.IntOf(keys, default_value);
+  if (value < 1 || value > max_value) {
+    reader.Fail(Corrupt(reader.where() + ": " + std::string(*keys.begin()) + ": expected 1.." +
+                        std::to_string(max_value) + ", found " + std::to_string(value)));
+    return 1;
+  }
+  return static_cast<int>(value);
+}
+
 std::vector<bool> ReadSlidingLayers(ConfigReader& reader, size_t num_layers,
-                                    const std::vector<bool>& fallback) {
+                                    const std::vector<bool>& fallback,
+                                    std::string_view linear_name) {
   if (!reader.Has("layer_types")) return fallback;
   const std::vector<std::string> names = reader.StringList("layer_types");
   std::vector<bool> out(num_layers, false);
@@ -39,7 +52,7 @@ std::vector<bool> ReadSlidingLayers(ConfigReader& reader, size_t num_layers,
   for (size_t i = 0; i < num_layers; ++i) {
     if (names[i] == "sliding_attention") {
       out[i] = true;
-    } else if (names[i] != "full_attention" && names[i] != "attention") {
+    } else if (names[i] != "full_attention" && names[i] != "attention" && names[i] != linear_name) {
       reader.Fail(Unsupported(
           reader.where() + ": layer_types: expected full_attention or sliding_attention, found \"" +
           names[i] + "\""));
@@ -52,8 +65,12 @@ ModelSpec ReadDecoder(ConfigReader& reader, const DecoderDefaults& defaults) {
   ModelSpec spec;
   spec.vocab_size = reader.RequiredInt("vocab_size", 1, int64_t{1} << 24);
   spec.hidden_size = reader.RequiredInt("hidden_size", 1, kMaxWidth);
-  const int64_t layers = reader.RequiredInt("num_hidden_layers", 1, kMaxLayers);
-  const int64_t intermediate = reader.RequiredInt("intermediate_size", 1, kMaxWidth);
+  const int64_t layers = defaults.num_hidden_layers > 0 && !reader.Has("num_hidden_layers")
+                             ? defaults.num_hidden_layers
+                             : reader.RequiredInt("num_hidden_layers", 1, kMaxLayers);
+  const int64_t intermediate = defaults.intermediate_size > 0 && !reader.Has("intermediate_size")
+                                   ? defaults.intermediate_size
+                                   : reader.RequiredInt("intermediate_size", 1, kMaxWidth);
   const bool heads_required =
       defaults.num_attention_heads == 0 || reader.Has("num_attention_heads");
   const int64_t heads = heads_required ? reader.RequiredInt("num_attention_heads", 1, 65536)
@@ -70,9 +87,10 @@ ModelSpec ReadDecoder(ConfigReader& reader, const DecoderDefaults& defaults) {
     }
     head_dim = spec.hidden_size / heads;
   }
-  spec.max_position_embeddings = reader.Int("max_position_embeddings", 2048);
-  const auto eps =
-      static_cast<float>(reader.Number("rms_norm_eps", static_cast<double>(defaults.rms_norm_eps)));
+  spec.max_position_embeddings =
+      reader.IntOf({"max_position_embeddings", "model_max_length"}, 2048);
+  const auto eps = static_cast<float>(
+      reader.Number(defaults.eps_key, static_cast<double>(defaults.rms_norm_eps)));
   if (kv_heads < 1 || heads % kv_heads != 0) {
     reader.Fail(Corrupt(reader.where() +
                         ": expected num_attention_heads divisible by num_key_value_heads, found " +
@@ -88,21 +106,32 @@ ModelSpec ReadDecoder(ConfigReader& reader, const DecoderDefaults& defaults) {
                         std::to_string(spec.max_position_embeddings)));
   }
   if (!(eps > 0.0f && eps < 1.0f)) {
-    reader.Fail(Corrupt(reader.where() +
-                        ": rms_norm_eps: expected a number between 0 and 1, found " +
-                        std::to_string(eps)));
+    reader.Fail(Corrupt(reader.where() + ": " + std::string(defaults.eps_key) +
+                        ": expected a number between 0 and 1, found " + std::to_string(eps)));
   }
   if (!reader.status().ok()) return spec;
 
-  spec.final_norm.eps = eps;
+  spec.head.norm.eps = eps;
   BlockSpec block;
   block.norm.eps = eps;
-  block.mixer.num_attention_heads = static_cast<int>(heads);
-  block.mixer.num_key_value_heads = static_cast<int>(kv_heads);
-  block.mixer.head_dim = static_cast<int>(head_dim);
-  block.mixer.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim)));
-  block.ffn.intermediate_size = intermediate;
-  block.ffn.activation = ReadActivation(reader, defaults.activation_key, defaults.activation);
+  block.post_norm.eps = eps;
+  AttentionSpec attention;
+  attention.num_attention_heads = static_cast<int>(heads);
+  attention.num_key_value_heads = static_cast<int>(kv_heads);
+  attention.head_dim = static_cast<int>(head_dim);
+  attention.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim)));
+  DenseFfnSpec ffn;
+  ffn.intermediate_size = intermediate;
+  ffn.activation = ReadActivation(reader, defaults.activation_key, defaults.activation);
+  if (ffn.activation == Activation::kSitu) {
+    ffn.alpha = static_cast<float>(reader.Number("activation_situ_beta", 4.0));
+    ffn.limit = static_cast<float>(reader.Number("activation_situ_linear_beta", 0.0));
+    if (!(ffn.alpha > 0.0f) || ffn.limit < 0.0f) {
+      reader.Fail(Corrupt(reader.where() + ": expected activation_situ_beta above 0"));
+    }
+  }
+  block.mixer = attention;
+  block.ffn = ffn;
   for (int64_t i = 0; i < layers; ++i) {
     block.prefix = "model.layers." + std::to_string(i) + ".";
     spec.blocks.push_back(block);

@@ -39,17 +39,18 @@ ModelSpec ParseGemma3Text(ConfigReader& config) {
                                  .activation = "gelu_pytorch_tanh"};
   ModelSpec spec = ReadDecoder(config, defaults);
   if (!config.status().ok()) return spec;
-  const int head_dim = spec.blocks[0].mixer.head_dim;
+  const int head_dim = AttentionOf(spec.blocks[0]).head_dim;
   ReadRopes(config, head_dim, spec);
   // The reference multiplies by sqrt(hidden_size) in the embedding's type, bf16.
   const double root = std::sqrt(static_cast<double>(spec.hidden_size));
   spec.embed_scale = Bf16ToF32(F32ToBf16(static_cast<float>(root)));
-  spec.final_norm.plus_one = true;
+  spec.head.norm.plus_one = true;
   const double attn_cap = config.Number("attn_logit_softcapping", 0);
   if (attn_cap != 0) {
     config.Fail(Unsupported(config.where() + ": attn_logit_softcapping is not supported"));
   }
-  spec.final_logit_softcapping = static_cast<float>(config.Number("final_logit_softcapping", 0));
+  spec.head.final_logit_softcapping =
+      static_cast<float>(config.Number("final_logit_softcapping", 0));
   if (config.Bool("use_bidirectional_attention", false)) {
     config.Fail(Unsupported(config.where() + ": use_bidirectional_attention is not supported"));
   }
@@ -73,11 +74,13 @@ ModelSpec ParseGemma3Text(ConfigReader& config) {
     BlockSpec& block = spec.blocks[i];
     block.residual = Residual::kSandwich;
     block.norm.plus_one = true;
-    block.mixer.qk_norm = block.norm;
-    block.mixer.q_bias = block.mixer.k_bias = block.mixer.v_bias = block.mixer.o_bias = bias;
-    block.mixer.scale = static_cast<float>(1.0 / std::sqrt(query_scalar));
-    block.mixer.rope = sliding[i] ? 1 : 0;
-    block.mixer.sliding_window = sliding[i] ? window : 0;
+    block.post_norm.plus_one = true;
+    AttentionSpec& mixer = AttentionOf(block);
+    mixer.qk_norm = block.norm;
+    mixer.q_bias = mixer.k_bias = mixer.v_bias = mixer.o_bias = bias;
+    mixer.scale = static_cast<float>(1.0 / std::sqrt(query_scalar));
+    mixer.rope = sliding[i] ? 1 : 0;
+    mixer.sliding_window = sliding[i] ? window : 0;
   }
   return spec;
 }

@@ -11,10 +11,11 @@ namespace tq {
 ModelSpec ParseQwen2(ConfigReader& config) {
   ModelSpec spec = ReadDecoder(config, {});
   if (!config.status().ok()) return spec;
-  spec.ropes = {
-      ReadRope(config, spec.blocks[0].mixer.head_dim, {10000.0, spec.max_position_embeddings})};
+  spec.ropes = {ReadRope(config, AttentionOf(spec.blocks[0]).head_dim,
+                         {10000.0, spec.max_position_embeddings})};
   for (BlockSpec& block : spec.blocks) {
-    block.mixer.q_bias = block.mixer.k_bias = block.mixer.v_bias = true;
+    AttentionSpec& mixer = AttentionOf(block);
+    mixer.q_bias = mixer.k_bias = mixer.v_bias = true;
   }
   ApplyQwenWindow(config, spec);
   return spec;

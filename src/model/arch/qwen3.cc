@@ -11,12 +11,13 @@ namespace tq {
 ModelSpec ParseQwen3(ConfigReader& config) {
   ModelSpec spec = ReadDecoder(config, {.head_dim = 128});
   if (!config.status().ok()) return spec;
-  spec.ropes = {
-      ReadRope(config, spec.blocks[0].mixer.head_dim, {10000.0, spec.max_position_embeddings})};
+  spec.ropes = {ReadRope(config, AttentionOf(spec.blocks[0]).head_dim,
+                         {10000.0, spec.max_position_embeddings})};
   const bool bias = config.Bool("attention_bias", false);
   for (BlockSpec& block : spec.blocks) {
-    block.mixer.q_bias = block.mixer.k_bias = block.mixer.v_bias = block.mixer.o_bias = bias;
-    block.mixer.qk_norm = block.norm;
+    AttentionSpec& mixer = AttentionOf(block);
+    mixer.q_bias = mixer.k_bias = mixer.v_bias = mixer.o_bias = bias;
+    mixer.qk_norm = block.norm;
   }
   ApplyQwenWindow(config, spec);
   return spec;

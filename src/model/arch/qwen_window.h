@@ -17,7 +17,7 @@ inline void ApplyQwenWindow(ConfigReader& config, ModelSpec& spec) {
   }
   const std::vector<bool> sliding = ReadSlidingLayers(config, spec.blocks.size(), fallback);
   for (size_t i = 0; i < spec.blocks.size(); ++i) {
-    spec.blocks[i].mixer.sliding_window = use && sliding[i] ? window : 0;
+    AttentionOf(spec.blocks[i]).sliding_window = use && sliding[i] ? window : 0;
   }
 }
 

@@ -2,19 +2,14 @@
 
 namespace tq {
 
-void AppendDenseFfnTensors(const DenseFfnSpec& spec, const std::string& prefix, int64_t hidden_size,
-                           std::vector<TensorNeed>& out) {
-  AppendLinearTensors(prefix + "gate_proj", spec.intermediate_size, hidden_size, spec.bias, out);
-  AppendLinearTensors(prefix + "up_proj", spec.intermediate_size, hidden_size, spec.bias, out);
-  AppendLinearTensors(prefix + "down_proj", hidden_size, spec.intermediate_size, spec.bias, out);
-}
-
 Result<std::unique_ptr<Ffn>> DenseFfn::Load(const DenseFfnSpec& spec, const std::string& prefix,
-                                            int64_t hidden_size, WeightLoader& loader) {
+                                            int64_t hidden_size, TensorLoader& loader) {
   std::unique_ptr<DenseFfn> out(new DenseFfn(spec));
   const int64_t inner = spec.intermediate_size;
-  TQ_ASSIGN_OR_RETURN(out->gate_proj_,
-                      loader.LoadLinear(prefix + "gate_proj", inner, hidden_size, spec.bias));
+  if (spec.gated) {
+    TQ_ASSIGN_OR_RETURN(out->gate_proj_,
+                        loader.LoadLinear(prefix + "gate_proj", inner, hidden_size, spec.bias));
+  }
   TQ_ASSIGN_OR_RETURN(out->up_proj_,
                       loader.LoadLinear(prefix + "up_proj", inner, hidden_size, spec.bias));
   TQ_ASSIGN_OR_RETURN(out->down_proj_,
@@ -22,29 +17,34 @@ Result<std::unique_ptr<Ffn>> DenseFfn::Load(const DenseFfnSpec& spec, const std:
   return std::unique_ptr<Ffn>(std::move(out));
 }
 
-void DenseFfn::Forward(StepContext& step, const float* x, float* y) const {
+void ActivateFfn(StepContext& step, const DenseFfnSpec& spec, const float* gate, float* up,
+                 int64_t n) {
+  if (spec.gated) {
+    step.backend.Glu({spec.activation, gate, up, up, n, spec.alpha, spec.limit});
+  } else {
+    step.backend.Map(
+        {.x = up, .x_stride = n, .out = up, .num_rows = 1, .n = n, .fn = MapFn::kRelu2});
+  }
+}
+
+void DenseFfn::Forward(StepContext& step, const float* x, const float*, float* y) const {
   const ScratchScope scope(step.scratch);
-  const int64_t num_tokens = step.plan.num_tokens();
-  const auto n = static_cast<size_t>(num_tokens * spec_.intermediate_size);
-  float* gate = step.scratch.Alloc<float>(n);
-  float* up = step.scratch.Alloc<float>(n);
-  if (step.input_observer != nullptr) {
-    step.input_observer->OnInput({gate_proj_.name, up_proj_.name}, x, num_tokens,
-                                 gate_proj_.weight->cols());
+  const int64_t rows = step.num_tokens();
+  const int64_t n = rows * spec_.intermediate_size;
+  float* up = step.Floats(n);
+  float* gate = spec_.gated ? step.Floats(n) : nullptr;
+  if (spec_.gated) {
+    Project(step, x, rows, {{&gate_proj_, gate}, {&up_proj_, up}});
+  } else {
+    Project(step, x, rows, {{&up_proj_, up}});
   }
-  const MatMulArgs in[] = {gate_proj_.Args(x, gate, num_tokens), up_proj_.Args(x, up, num_tokens)};
-  step.backend.MatMul(in, step.scratch);
-  step.backend.Glu({spec_.activation, gate, up, gate, static_cast<int64_t>(n)});
-  if (step.input_observer != nullptr) {
-    step.input_observer->OnInput({down_proj_.name}, gate, num_tokens, spec_.intermediate_size);
-  }
-  const MatMulArgs out[] = {down_proj_.Args(gate, y, num_tokens)};
-  step.backend.MatMul(out, step.scratch);
+  ActivateFfn(step, spec_, gate, up, n);
+  Project(step, up, rows, {{&down_proj_, y}});
 }
 
 void DenseFfn::VisitWeights(WeightVisitor visit, void* context) const {
   for (const Linear* linear : {&gate_proj_, &up_proj_, &down_proj_}) {
-    visit(context, linear->name, *linear->weight);
+    if (linear->weight != nullptr) visit(context, linear->name, *linear->weight);
   }
 }
 

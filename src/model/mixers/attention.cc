@@ -1,60 +1,84 @@
 #include "model/mixers/attention.h"
 
+#include <cmath>
+
+#include "base/math.h"
+
 namespace tq {
 
-void AppendAttentionTensors(const AttentionSpec& spec, const std::string& prefix,
-                            int64_t hidden_size, std::vector<TensorNeed>& out) {
-  const int64_t q = int64_t{spec.num_attention_heads} * spec.head_dim;
-  const int64_t kv = int64_t{spec.num_key_value_heads} * spec.head_dim;
-  AppendLinearTensors(prefix + "q_proj", q, hidden_size, spec.q_bias, out);
-  AppendLinearTensors(prefix + "k_proj", kv, hidden_size, spec.k_bias, out);
-  AppendLinearTensors(prefix + "v_proj", kv, hidden_size, spec.v_bias, out);
-  AppendLinearTensors(prefix + "o_proj", hidden_size, q, spec.o_bias, out);
-  if (spec.qk_norm) {
-    out.push_back({prefix + "q_norm.weight", {spec.head_dim}, TensorRole::kNorm});
-    out.push_back({prefix + "k_norm.weight", {spec.head_dim}, TensorRole::kNorm});
-  }
-}
-
 Result<std::unique_ptr<Mixer>> Attention::Load(const AttentionSpec& spec, const std::string& prefix,
-                                               int64_t hidden_size, WeightLoader& loader) {
+                                               int64_t hidden_size, TensorLoader& loader) {
   std::unique_ptr<Attention> out(new Attention(spec));
-  const int64_t q = int64_t{spec.num_attention_heads} * spec.head_dim;
-  const int64_t kv = int64_t{spec.num_key_value_heads} * spec.head_dim;
+  const int64_t d = spec.head_dim;
+  const int64_t q = spec.num_attention_heads * d;
+  const int64_t kv = spec.num_key_value_heads * d;
+  const int64_t q_rows = spec.gate == OutputGate::kSigmoidInQ ? 2 * q : q;
   TQ_ASSIGN_OR_RETURN(out->q_proj_,
-                      loader.LoadLinear(prefix + "q_proj", q, hidden_size, spec.q_bias));
-  TQ_ASSIGN_OR_RETURN(out->k_proj_,
-                      loader.LoadLinear(prefix + "k_proj", kv, hidden_size, spec.k_bias));
-  TQ_ASSIGN_OR_RETURN(out->v_proj_,
-                      loader.LoadLinear(prefix + "v_proj", kv, hidden_size, spec.v_bias));
+                      loader.LoadLinear(prefix + "q_proj", q_rows, hidden_size, spec.q_bias));
+  if (out->owns_kv()) {
+    TQ_ASSIGN_OR_RETURN(out->k_proj_,
+                        loader.LoadLinear(prefix + "k_proj", kv, hidden_size, spec.k_bias));
+    if (!spec.v_from_k) {
+      TQ_ASSIGN_OR_RETURN(out->v_proj_,
+                          loader.LoadLinear(prefix + "v_proj", kv, hidden_size, spec.v_bias));
+    }
+  }
   TQ_ASSIGN_OR_RETURN(out->o_proj_,
                       loader.LoadLinear(prefix + "o_proj", hidden_size, q, spec.o_bias));
   if (spec.qk_norm) {
-    TQ_ASSIGN_OR_RETURN(out->q_norm_, loader.Vector(prefix + "q_norm.weight", spec.head_dim));
-    TQ_ASSIGN_OR_RETURN(out->k_norm_, loader.Vector(prefix + "k_norm.weight", spec.head_dim));
+    TQ_ASSIGN_OR_RETURN(out->q_norm_,
+                        Norm::Load(*spec.qk_norm, prefix + "q_norm.weight", d, loader));
+    if (out->owns_kv()) {
+      TQ_ASSIGN_OR_RETURN(out->k_norm_,
+                          Norm::Load(*spec.qk_norm, prefix + "k_norm.weight", d, loader));
+    }
+  }
+  if (out->gate_rows() > 0) {
+    TQ_ASSIGN_OR_RETURN(out->gate_proj_, loader.LoadLinear(prefix + spec.gate_name,
+                                                           out->gate_rows(), hidden_size, false));
+  }
+  if (!spec.sinks.empty()) {
+    TQ_ASSIGN_OR_RETURN(out->sinks_, loader.Vector(prefix + spec.sinks, spec.num_attention_heads,
+                                                   TensorRole::kSmall));
+  }
+  if (spec.indexer) {
+    TQ_ASSIGN_OR_RETURN(out->index_, BlockIndex::Load(*spec.indexer, spec.rope, prefix + "indexer.",
+                                                      hidden_size, loader));
   }
   return std::unique_ptr<Mixer>(std::move(out));
 }
 
-KvLayout Attention::CacheNeeds(KvType type) const {
-  return {type, spec_.num_key_value_heads, spec_.head_dim};
+// Rows of a gate with a matrix of its own.
+int64_t Attention::gate_rows() const {
+  switch (spec_.gate) {
+    case OutputGate::kNone:
+    case OutputGate::kSigmoidInQ:
+      return 0;
+    case OutputGate::kSoftplusPerHead:
+      return spec_.num_attention_heads;
+    case OutputGate::kSigmoid:
+    case OutputGate::kSoftplus:
+      break;
+  }
+  return int64_t{spec_.num_attention_heads} * spec_.head_dim;
 }
 
-void Attention::NormHeads(StepContext& step, const std::vector<float>& w, float* x,
-                          int num_heads) const {
-  step.backend.RmsNorm({.x = x,
-                        .w = w.data(),
-                        .plus_one = spec_.qk_norm->plus_one,
-                        .eps = spec_.qk_norm->eps,
-                        .out = x,
-                        .num_rows = step.plan.num_tokens() * num_heads,
-                        .n = spec_.head_dim});
+CacheNeeds Attention::Needs(KvType type) const {
+  CacheNeeds needs;
+  if (!owns_kv()) return needs;
+  needs.paged.push_back({.type = type,
+                         .num_kv_heads = spec_.num_key_value_heads,
+                         .head_dim = spec_.head_dim,
+                         .v_head_dim = spec_.head_dim});
+  if (index_) index_->AddNeeds(type, needs);
+  return needs;
 }
 
 void Attention::RotateHeads(StepContext& step, float* x, int num_heads) const {
+  if (spec_.rope < 0) return;
   const RopeTable& table = step.ropes[static_cast<size_t>(spec_.rope)];
   step.backend.Rope({.x = x,
-                     .num_tokens = step.plan.num_tokens(),
+                     .num_tokens = step.num_tokens(),
                      .num_heads = num_heads,
                      .head_dim = spec_.head_dim,
                      .rotary_dim = table.rotary_dim,
@@ -62,50 +86,130 @@ void Attention::RotateHeads(StepContext& step, float* x, int num_heads) const {
                      .sin = table.sin});
 }
 
-void Attention::Forward(StepContext& step, const float* x, float* y, LayerCache& cache) const {
-  const ScratchScope scope(step.scratch);
-  const int64_t num_tokens = step.plan.num_tokens();
-  const int heads = spec_.num_attention_heads;
-  const int kv_heads = spec_.num_key_value_heads;
-  float* q = step.scratch.Alloc<float>(static_cast<size_t>(num_tokens * heads * spec_.head_dim));
-  float* k = step.scratch.Alloc<float>(static_cast<size_t>(num_tokens * kv_heads * spec_.head_dim));
-  float* v = step.scratch.Alloc<float>(static_cast<size_t>(num_tokens * kv_heads * spec_.head_dim));
-  if (step.input_observer != nullptr) {
-    step.input_observer->OnInput({q_proj_.name, k_proj_.name, v_proj_.name}, x, num_tokens,
-                                 q_proj_.weight->cols());
+// q *= 1 + beta ln(1 + floor(position / original)).
+void Attention::ScaleByPosition(StepContext& step, float* q) const {
+  const int64_t rows = step.num_tokens();
+  float* factors = step.Floats(rows);
+  for (int64_t t = 0; t < rows; ++t) {
+    const int64_t periods = step.plan.positions[static_cast<size_t>(t)] / spec_.position_original;
+    const double log = LogF64(1.0 + static_cast<double>(periods));
+    factors[t] = static_cast<float>(1.0 + static_cast<double>(spec_.position_beta) * log);
   }
-  const MatMulArgs qkv[] = {q_proj_.Args(x, q, num_tokens), k_proj_.Args(x, k, num_tokens),
-                            v_proj_.Args(x, v, num_tokens)};
-  step.backend.MatMul(qkv, step.scratch);
-  if (spec_.qk_norm) {
-    NormHeads(step, q_norm_, q, heads);
-    NormHeads(step, k_norm_, k, kv_heads);
+  const int64_t n = int64_t{spec_.num_attention_heads} * spec_.head_dim;
+  step.backend.ScaleRows({q, factors, q, rows, n});
+}
+
+void Attention::ProjectInputs(StepContext& step, const float* x, float* q, float* gate, float* k,
+                              float* v) const {
+  const int64_t rows = step.num_tokens();
+  const int64_t heads = spec_.num_attention_heads;
+  const int64_t d = spec_.head_dim;
+  if (spec_.gate != OutputGate::kSigmoidInQ) {
+    Project(step, x, rows, {{&q_proj_, q}, {&k_proj_, k}, {&v_proj_, v}, {&gate_proj_, gate}});
+    return;
+  }
+  const ScratchScope scope(step.scratch);
+  float* both = step.Floats(rows * heads * 2 * d);  // [T, H, query | gate]
+  Project(step, x, rows, {{&q_proj_, both}, {&k_proj_, k}, {&v_proj_, v}});
+  step.backend.CopyRows({both, 2 * d, q, d, rows * heads, d});
+  step.backend.CopyRows({both + d, 2 * d, gate, d, rows * heads, d});
+}
+
+void Attention::PrepareQuery(StepContext& step, float* q) const {
+  const int64_t rows = step.num_tokens();
+  const int heads = spec_.num_attention_heads;
+  const int64_t d = spec_.head_dim;
+  if (spec_.qk_norm) q_norm_.Apply(step, q, q, rows * heads, d);
+  if (spec_.q_multiplier != 1.0f) {
+    step.backend.Map({.x = q,
+                      .x_stride = d,
+                      .out = q,
+                      .num_rows = rows * heads,
+                      .n = d,
+                      .scale = spec_.q_multiplier});
   }
   RotateHeads(step, q, heads);
-  RotateHeads(step, k, kv_heads);
-  step.backend.KvAppend({&step.plan, cache.layout, cache.pages.data(), k, v});
+  if (spec_.position_beta != 0.0f) ScaleByPosition(step, q);
+}
 
-  float* mixed =
-      step.scratch.Alloc<float>(static_cast<size_t>(num_tokens * heads * spec_.head_dim));
+void Attention::AppendKv(StepContext& step, float* k, float* v, LayerCache& cache) const {
+  const int64_t rows = step.num_tokens();
+  const int heads = spec_.num_key_value_heads;
+  const int64_t d = spec_.head_dim;
+  if (spec_.v_from_k) step.backend.CopyRows({k, d, v, d, rows * heads, d});
+  if (spec_.qk_norm) k_norm_.Apply(step, k, k, rows * heads, d);
+  if (spec_.v_norm) Norm{*spec_.v_norm, {}}.Apply(step, v, v, rows * heads, d);
+  RotateHeads(step, k, heads);
+  const LayerCache::Paged& paged = cache.paged[0];
+  step.backend.KvAppend({&step.plan, paged.layout, paged.pages.data(), k, v});
+}
+
+void Attention::ApplyGate(StepContext& step, float* gate, float* mixed) const {
+  const int64_t rows = step.num_tokens();
+  const int64_t n = rows * spec_.num_attention_heads * spec_.head_dim;
+  switch (spec_.gate) {
+    case OutputGate::kNone:
+      return;
+    case OutputGate::kSigmoidInQ:
+    case OutputGate::kSigmoid:
+      step.backend.Glu({Activation::kSigmoid, gate, mixed, mixed, n});
+      return;
+    case OutputGate::kSoftplus:
+      step.backend.Glu({Activation::kSoftplus, gate, mixed, mixed, n});
+      return;
+    case OutputGate::kSoftplusPerHead:
+      break;
+  }
+  const int64_t heads = spec_.num_attention_heads;
+  step.backend.Map({.x = gate,
+                    .x_stride = heads,
+                    .out = gate,
+                    .num_rows = rows,
+                    .n = heads,
+                    .fn = MapFn::kSoftplus});
+  step.backend.ScaleRows({mixed, gate, mixed, rows * heads, spec_.head_dim});
+}
+
+void Attention::Forward(StepContext& step, const float* x, float* y, KvCache& cache,
+                        size_t layer) const {
+  const ScratchScope scope(step.scratch);
+  const int64_t rows = step.num_tokens();
+  const int heads = spec_.num_attention_heads;
+  const int64_t n = rows * heads * spec_.head_dim;
+  float* q = step.Floats(n);
+  float* mixed = step.Floats(n);
+  float* gate = spec_.gate == OutputGate::kNone ? nullptr : step.Floats(n);
+  LayerCache& own = cache.layer(layer);
+  const int64_t kv_floats = owns_kv() ? rows * spec_.num_key_value_heads * spec_.head_dim : 0;
+  float* k = step.Floats(kv_floats);
+  float* v = step.Floats(kv_floats);
+  ProjectInputs(step, x, q, gate, k, v);
+  PrepareQuery(step, q);
+  if (owns_kv()) AppendKv(step, k, v, own);
+  const LayerCache::Paged& kv =
+      (owns_kv() ? own : cache.layer(static_cast<size_t>(spec_.kv_layer))).paged[0];
+  BlockIndex::Selection selection;
+  if (index_) selection = index_->Select(step, x, own);
   step.backend.Attention({.plan = &step.plan,
-                          .layout = cache.layout,
-                          .pages = cache.pages.data(),
+                          .layout = kv.layout,
+                          .pages = kv.pages.data(),
                           .q = q,
                           .out = mixed,
                           .num_heads = heads,
                           .scale = spec_.scale,
-                          .window = spec_.sliding_window},
+                          .window = spec_.sliding_window,
+                          .causal = step.plan.causal,
+                          .sinks = sinks_.empty() ? nullptr : sinks_.data(),
+                          .selected = selection.bits,
+                          .selected_stride = selection.stride},
                          step.scratch);
-  if (step.input_observer != nullptr) {
-    step.input_observer->OnInput({o_proj_.name}, mixed, num_tokens, o_proj_.weight->cols());
-  }
-  const MatMulArgs out[] = {o_proj_.Args(mixed, y, num_tokens)};
-  step.backend.MatMul(out, step.scratch);
+  ApplyGate(step, gate, mixed);
+  Project(step, mixed, rows, {{&o_proj_, y}});
 }
 
 void Attention::VisitWeights(WeightVisitor visit, void* context) const {
-  for (const Linear* linear : {&q_proj_, &k_proj_, &v_proj_, &o_proj_}) {
-    visit(context, linear->name, *linear->weight);
+  for (const Linear* linear : {&q_proj_, &k_proj_, &v_proj_, &gate_proj_, &o_proj_}) {
+    if (linear->weight != nullptr) visit(context, linear->name, *linear->weight);
   }
 }
 

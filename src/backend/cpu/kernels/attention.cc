@@ -3,11 +3,14 @@
 // every loaded tile. Scores: lanes are tokens (even and odd dims alternate, as the K tile stores
 // them). Output: lanes are dims, one chain over the visible tokens, ascending.
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <type_traits>
 
-#include "backend/cpu/kernels/float_ops.h"
 #include "backend/cpu/kernels/highway_targets.h"
+#include "backend/ops.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/kernels/attention.cc"
@@ -68,123 +71,294 @@ HWY_INLINE void TileStep(const Tile<T>& keys, const Tile<T>& values, int64_t til
   }
 }
 
+// One tile for queries that see the same positions: those in `mask`.
+template <class T>
+HWY_INLINE void MaskedTileStep(const Tile<T>& keys, const Tile<T>& values, uint64_t mask,
+                               float scale, Query* const* queries, int num_queries) {
+  const VecTag d;
+  const auto bits = [&](int v) { return mask >> (v * kLanes) & ((uint64_t{1} << kLanes) - 1); };
+  for (int v = 0; v < kTileVecs; ++v) {
+    const int first = v;
+    while (v < kTileVecs && bits(v) != 0) ++v;
+    if (first < v) Scores(keys, queries, num_queries, first, v, scale);
+  }
+  for (int i = 0; i < num_queries; ++i) {
+    for (int v = 0; v < kTileVecs; ++v) {
+      const uint64_t lanes = bits(v);
+      uint8_t bytes[8];
+      std::memcpy(bytes, &lanes, sizeof(bytes));
+      float* s = queries[i]->s + v * kLanes;
+      hn::Store(
+          hn::IfThenElse(hn::LoadMaskBits(d, bytes), hn::Load(d, s), hn::Set(d, kMinusInfinity)), d,
+          s);
+    }
+    Softmax(*queries[i], 0, kTile);
+  }
+  while (mask != 0) {
+    const int begin = std::countr_zero(mask);
+    const int end = begin + std::countr_one(mask >> begin);
+    Outputs(values, queries, num_queries, begin, end);
+    for (int i = 0; i < num_queries; ++i) queries[i]->alpha = 1.0f;
+    mask = end < kTile ? mask >> end << end : 0;
+  }
+}
+
+// o = op(o, index of the vector) for all output dims.
+template <class Op>
+HWY_INLINE void ForDims(float* o, int64_t dims, const Op& op) {
+  const VecTag d;
+  int64_t i = 0;
+  for (; i + kLanes <= dims; i += kLanes) hn::StoreU(op(hn::LoadU(d, o + i), i), d, o + i);
+  if (i == dims) return;
+  const size_t rest = static_cast<size_t>(dims - i);
+  StorePart(op(LoadPart(d, o + i, rest), i), d, o + i, rest);
+}
+
 // total <- total merged with the segment. The first one is copied.
-HWY_INLINE void MergeSegment(Query& query, int64_t padded_dim) {
+HWY_INLINE void MergeSegment(Query& query, int64_t dims) {
   if (!query.in_segment) return;
   const VecTag d;
   SoftmaxState& total = query.total;
   const SoftmaxState& segment = query.segment;
   if (!query.has_total) {
-    std::copy(segment.o, segment.o + padded_dim, total.o);
+    std::copy(segment.o, segment.o + dims, total.o);
     total.max = segment.max;
     total.sum = segment.sum;
     query.has_total = true;
     return;
   }
   const float max = std::max(total.max, segment.max);
-  const float f = ScalarExp(total.max - max), e = ScalarExp(segment.max - max);
+  const float f = ScalarExp(total.max - Shift(max)), e = ScalarExp(segment.max - Shift(max));
   total.sum = ScalarFma(e, segment.sum, total.sum * f);
   total.max = max;
   const Vec fv = hn::Set(d, f), ev = hn::Set(d, e);
-  for (int64_t i = 0; i < padded_dim; i += kLanes) {
-    const Vec scaled = hn::Mul(hn::Load(d, total.o + i), fv);
-    hn::Store(hn::MulAdd(ev, hn::Load(d, segment.o + i), scaled), d, total.o + i);
-  }
+  ForDims(total.o, dims, [&](Vec o, int64_t i) HWY_ATTR {
+    return hn::MulAdd(ev, hn::Load(d, segment.o + i), hn::Mul(o, fv));
+  });
 }
 
-HWY_INLINE void Finish(const Query& query, int64_t head_dim) {
+HWY_INLINE void Finish(Query& query, int64_t dims) {
   const VecTag d;
-  const Vec sum = hn::Set(d, query.total.sum);
-  int64_t i = 0;
-  for (; i + kLanes <= head_dim; i += kLanes) {
-    hn::StoreU(hn::Div(hn::Load(d, query.total.o + i), sum), d, query.out + i);
+  SoftmaxState& total = query.total;
+  if (!query.has_total) {
+    std::fill_n(total.o, dims, 0.0f);
+    return;
   }
-  if (i == head_dim) return;
-  StorePart(hn::Div(hn::Load(d, query.total.o + i), sum), d, query.out + i,
-            static_cast<size_t>(head_dim - i));
+  if (query.sink != kMinusInfinity) {
+    const float max = std::max(total.max, query.sink);
+    const float f = ScalarExp(total.max - Shift(max));
+    total.sum = ScalarFma(total.sum, f, ScalarExp(query.sink - max));
+    const Vec fv = hn::Set(d, f);
+    ForDims(total.o, dims, [&](Vec o, int64_t) HWY_ATTR { return hn::Mul(o, fv); });
+  }
+  const Vec sum = hn::Set(d, total.sum == 0.0f ? 1.0f : total.sum);
+  ForDims(total.o, dims, [&](Vec o, int64_t) HWY_ATTR { return hn::Div(o, sum); });
 }
 
-HWY_INLINE const std::byte* KeyTile(const AttentionTask& task, int kv_head, int64_t position,
-                                    int64_t tile_bytes) {
-  return task.pages + task.page_table[position / kTile] * task.page_bytes +
-         2 * tile_bytes * kv_head;
-}
-
-// All segments of up to kMaxQueries queries, in token order.
+// Element (dim pair, token) of a K tile to (token, dim pair) of a V tile.
 template <class T>
-HWY_INLINE void AttendGroup(const AttentionTask& task, int kv_head, Query* const* queries,
-                            int num_queries) {
-  const int64_t head_dim = task.head_dim;
-  const int64_t padded_dim = PaddedDim(head_dim);
-  const int64_t tile_bytes = kTile * head_dim * static_cast<int64_t>(sizeof(T));
-  const int64_t last = queries[num_queries - 1]->end;
-  int64_t tile = queries[0]->begin / kTile * kTile;
-  while (tile < last) {
-    for (int i = 0; i < num_queries; ++i) {
-      Query& query = *queries[i];
-      query.segment.max = kMinusInfinity;
-      query.segment.sum = 0.0f;
-      query.in_segment = false;
-      std::fill(query.segment.o, query.segment.o + padded_dim, 0.0f);
+HWY_NOINLINE void KeysToValues(const T* k, int64_t v_dim, T* v) {
+  using Pair = std::conditional_t<sizeof(T) == 2, uint32_t, uint64_t>;
+  constexpr int64_t kLanesHere = 16 / static_cast<int64_t>(sizeof(Pair));
+  const hn::CappedTag<Pair, kLanesHere> d;
+  const hn::CappedTag<uint64_t, 2> d64;
+  const auto* from = reinterpret_cast<const Pair*>(k);
+  auto* to = reinterpret_cast<Pair*>(v);
+  const int64_t pairs = v_dim / 2;
+  int64_t i = 0;
+  for (; i + kLanesHere <= pairs; i += kLanesHere) {
+    for (int64_t j = 0; j < kTile; j += kLanesHere) {
+      const Pair* in = from + i * kTile + j;
+      Pair* out = to + j * pairs + i;
+      const auto a = hn::LoadU(d, in), b = hn::LoadU(d, in + kTile);
+      if constexpr (kLanesHere == 2) {
+        hn::StoreU(hn::InterleaveLower(d, a, b), d, out);
+        hn::StoreU(hn::InterleaveUpper(d, a, b), d, out + pairs);
+      } else {
+        const auto c = hn::LoadU(d, in + 2 * kTile), e = hn::LoadU(d, in + 3 * kTile);
+        const auto low_ab = hn::BitCast(d64, hn::InterleaveLower(d, a, b));
+        const auto high_ab = hn::BitCast(d64, hn::InterleaveUpper(d, a, b));
+        const auto low_ce = hn::BitCast(d64, hn::InterleaveLower(d, c, e));
+        const auto high_ce = hn::BitCast(d64, hn::InterleaveUpper(d, c, e));
+        hn::StoreU(hn::BitCast(d, hn::InterleaveLower(d64, low_ab, low_ce)), d, out);
+        hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d64, low_ab, low_ce)), d, out + pairs);
+        hn::StoreU(hn::BitCast(d, hn::InterleaveLower(d64, high_ab, high_ce)), d, out + 2 * pairs);
+        hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d64, high_ab, high_ce)), d, out + 3 * pairs);
+      }
     }
-    const int64_t segment_end = std::min((tile / kSegment + 1) * kSegment, last);
-    for (; tile < segment_end; tile += kTile) {
-      int from = 0, to = num_queries;
-      while (queries[from]->end <= tile) ++from;
-      while (queries[to - 1]->begin >= tile + kTile) --to;
-      if (from >= to) continue;
-      const std::byte* k = KeyTile(task, kv_head, tile, tile_bytes);
-      const std::byte* v = k + tile_bytes;
-      const std::byte* next =
-          tile + kTile < last ? KeyTile(task, kv_head, tile + kTile, tile_bytes) : k;
-      TileStep<T>({reinterpret_cast<const T*>(k), head_dim, v},
-                  {reinterpret_cast<const T*>(v), head_dim, next}, tile, task.scale, queries + from,
-                  to - from);
-    }
-    for (int i = 0; i < num_queries; ++i) MergeSegment(*queries[i], padded_dim);
   }
-  for (int i = 0; i < num_queries; ++i) Finish(*queries[i], head_dim);
+  for (; i < pairs; ++i) {
+    for (int64_t j = 0; j < kTile; ++j) to[j * pairs + i] = from[i * kTile + j];
+  }
+}
+
+// One KV head of one sequence.
+template <class T>
+struct Context {
+  const AttentionArgs& args;
+  const SequencePlan& sequence;
+  int kv_head;
+  T* values;       // kKeyPrefix: the V tiles of the current segment, [8][64][v_head_dim],
+  uint32_t ready;  // and which of them are made, one bit each
+
+  HWY_INLINE const std::byte* KeyTile(int64_t position) const {
+    return args.pages + sequence.pages[position / kTile] * args.layout.page_bytes() +
+           kv_head * args.layout.head_bytes();
+  }
+  HWY_INLINE const T* ValueTile(int64_t position, const std::byte* k_tile) {
+    const KvLayout& layout = args.layout;
+    if (layout.values == KvValues::kOwn) {
+      return reinterpret_cast<const T*>(k_tile + layout.k_tile_bytes());
+    }
+    const int64_t tile = position % kSegment / kTile;
+    T* v = values + tile * kTile * layout.v_head_dim;
+    if ((ready >> tile & 1) == 0) {
+      KeysToValues(reinterpret_cast<const T*>(k_tile), layout.v_head_dim, v);
+      ready |= uint32_t{1} << tile;
+    }
+    return v;
+  }
+};
+
+// One segment for up to kMaxQueries queries, in token order.
+template <class T>
+HWY_INLINE void AttendSegment(Context<T>& context, Query* const* queries, int num_queries,
+                              int64_t segment_begin) {
+  const KvLayout& layout = context.args.layout;
+  const int64_t last = queries[num_queries - 1]->end;
+  const int64_t end = std::min(segment_begin + kSegment, last);
+  int64_t tile = std::max(segment_begin, queries[0]->begin / kTile * kTile);
+  if (tile >= end) return;
+  for (int i = 0; i < num_queries; ++i) {
+    Query& query = *queries[i];
+    query.segment.max = kMinusInfinity;
+    query.segment.sum = 0.0f;
+    query.in_segment = false;
+    std::fill_n(query.segment.o, PaddedDim(layout.v_head_dim), 0.0f);
+  }
+  for (; tile < end; tile += kTile) {
+    int from = 0, to = num_queries;
+    while (queries[from]->end <= tile) ++from;
+    while (queries[to - 1]->begin >= tile + kTile) --to;
+    if (from >= to) continue;
+    uint64_t mask = 0;
+    if (queries[0]->selected != nullptr) {
+      const Span span = Visible(*queries[0], tile);
+      mask = queries[0]->selected[tile / kTile] & ~uint64_t{0} << span.begin &
+             ~uint64_t{0} >> (kTile - span.end);
+      if (mask == 0) continue;
+    }
+    const std::byte* k = context.KeyTile(tile);
+    const T* v = context.ValueTile(tile, k);
+    const std::byte* next = tile + kTile < last ? context.KeyTile(tile + kTile) : k;
+    const Tile<T> keys = {reinterpret_cast<const T*>(k), layout.head_dim,
+                          reinterpret_cast<const std::byte*>(v)};
+    const Tile<T> values = {v, layout.v_head_dim, next};
+    if (mask != 0) {
+      MaskedTileStep(keys, values, mask, context.args.scale, queries, num_queries);
+    } else {
+      TileStep(keys, values, tile, context.args.scale, queries + from, to - from);
+    }
+  }
+  for (int i = 0; i < num_queries; ++i) MergeSegment(*queries[i], layout.v_head_dim);
+}
+
+// The first query after a group that shares loaded tiles: with selections, one token's.
+HWY_INLINE int64_t GroupEnd(const Query* queries, int64_t first, int64_t count) {
+  int64_t i = first + 1;
+  while (i < count && i - first < kMaxQueries && queries[i].selected == queries[first].selected) {
+    ++i;
+  }
+  return i;
+}
+
+// All segments of some queries, in token order; `slots` lends each query of a group its memory.
+template <class T>
+HWY_INLINE void AttendBlock(Context<T>& context, Query* queries, int64_t count, float* slots) {
+  const int64_t dims = context.args.layout.v_head_dim;
+  const int64_t end = queries[count - 1].end;
+  for (int64_t s = queries[0].begin / kSegment * kSegment; s < end; s += kSegment) {
+    context.ready = 0;
+    for (int64_t first = 0; first < count;) {
+      const int64_t group_end = GroupEnd(queries, first, count);
+      Query* group[kMaxQueries];
+      for (int64_t i = first; i < group_end; ++i) {
+        float* slot = slots + (i - first) * (PaddedDim(dims) + kTile);
+        queries[i].s = slot;
+        queries[i].segment.o = slot + kTile;
+        group[i - first] = &queries[i];
+      }
+      AttendSegment(context, group, static_cast<int>(group_end - first), s);
+      first = group_end;
+    }
+  }
+  for (int64_t i = 0; i < count; ++i) Finish(queries[i], dims);
+}
+
+HWY_INLINE Query MakeQuery(const AttentionArgs& args, const SequencePlan& sequence, int kv_head,
+                           int64_t item) {
+  const int64_t heads = args.num_heads / args.layout.num_kv_heads;
+  const int64_t token = sequence.first_token + item / heads;
+  const int64_t head = kv_head * heads + item % heads;
+  const int64_t row = token * args.num_heads + head;
+  Query query = {};
+  query.q = args.q + row * args.layout.head_dim;
+  query.total.o = args.out + row * args.layout.v_head_dim;
+  query.selected = args.selected ? args.selected + token * args.selected_stride : nullptr;
+  query.sink = args.sinks ? args.sinks[head] : kMinusInfinity;
+  int64_t newest = sequence.start_position;
+  if (args.causal) newest += item / heads;
+  query.end = args.causal ? newest + 1 : newest + sequence.num_tokens;
+  query.begin = args.window > 0 ? std::max<int64_t>(newest + 1 - args.window, 0) : 0;
+  return query;
+}
+
+// Memory of a call: slots of a group's queries, V tiles made from K tiles, queries of a block.
+struct Layout {
+  int64_t slots;
+  int64_t values;
+  int64_t block;  // queries
+  HWY_INLINE Layout(const AttentionArgs& args, int64_t num_items) {
+    const int64_t dims = args.layout.v_head_dim;
+    const bool prefix = args.layout.values == KvValues::kKeyPrefix;
+    slots = kMaxQueries * (PaddedDim(dims) + kTile);
+    values = prefix ? kSegment * dims * args.layout.element_bytes() / 4 : 0;
+    block = prefix ? num_items : kMaxQueries;
+  }
+  HWY_INLINE int64_t floats() const {
+    return slots + values + block * static_cast<int64_t>(sizeof(Query)) / 4;
+  }
+};
+
+// Queries are taken in blocks. With V tiles of their own a block is a group; else all of them, so
+// that each V tile is made once.
+template <class T>
+HWY_INLINE void Attend(const AttentionArgs& args, const SequencePlan& sequence, int64_t item_begin,
+                       int64_t item_end, int kv_head, float* work) {
+  const Layout layout(args, item_end - item_begin);
+  Context<T> context = {args, sequence, kv_head, reinterpret_cast<T*>(work + layout.slots), 0};
+  auto* queries = reinterpret_cast<Query*>(work + layout.slots + layout.values);
+  for (int64_t item = item_begin; item < item_end;) {
+    int64_t count = 0;
+    for (; count < layout.block && item < item_end; ++count, ++item) {
+      queries[count] = MakeQuery(args, sequence, kv_head, item);
+    }
+    AttendBlock(context, queries, count, work);
+  }
 }
 
 }  // namespace
 
-int64_t AttentionWork(const AttentionTask& task, int64_t num_tokens) {
-  static_cast<void>(num_tokens);
-  return kMaxQueries * (2 * PaddedDim(task.head_dim) + kTile);
+int64_t AttentionWork(const AttentionArgs& args, int64_t num_items) {
+  return Layout(args, num_items).floats();
 }
 
-void Attention(const AttentionTask& task, int64_t token_begin, int64_t token_end, int kv_head,
-               float* work) {
-  const int64_t heads = task.num_heads / task.num_kv_heads;
-  const int64_t padded_dim = PaddedDim(task.head_dim);
-  Query queries[kMaxQueries] = {};
-  Query* pointers[kMaxQueries];
-  for (int i = 0; i < kMaxQueries; ++i) {
-    float* mine = work + i * (2 * padded_dim + kTile);
-    queries[i].s = mine;
-    queries[i].segment.o = mine + kTile;
-    queries[i].total.o = mine + kTile + padded_dim;
-    pointers[i] = &queries[i];
-  }
-  const int64_t item_end = token_end * heads;
-  for (int64_t item = token_begin * heads; item < item_end;) {
-    int count = 0;
-    for (; count < kMaxQueries && item < item_end; ++count, ++item) {
-      const int64_t token = item / heads;
-      const int64_t head = kv_head * heads + item % heads;
-      const int64_t offset = (token * task.num_heads + head) * task.head_dim;
-      Query& query = queries[count];
-      query.q = task.q + offset;
-      query.out = task.out + offset;
-      query.end = task.start_position + token + 1;
-      query.begin = task.window > 0 ? std::max<int64_t>(query.end - task.window, 0) : 0;
-      query.has_total = false;
-    }
-    if (task.f16) {
-      AttendGroup<hwy::float16_t>(task, kv_head, pointers, count);
-    } else {
-      AttendGroup<float>(task, kv_head, pointers, count);
-    }
+void Attention(const AttentionArgs& args, const SequencePlan& sequence, int64_t item_begin,
+               int64_t item_end, int kv_head, float* work) {
+  if (args.layout.type == KvType::kF16) {
+    Attend<hwy::float16_t>(args, sequence, item_begin, item_end, kv_head, work);
+  } else {
+    Attend<float>(args, sequence, item_begin, item_end, kv_head, work);
   }
 }
 

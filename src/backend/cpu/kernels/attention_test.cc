@@ -17,47 +17,40 @@ class Cache {
         v_(Random(32, length * num_kv_heads * head_dim)) {
     const int64_t num_pages = (length + 63) / 64;
     for (int64_t i = 0; i < num_pages; ++i) {
-      page_table_.push_back(static_cast<int32_t>((i * 7 + 3) % num_pages));
+      sequence_.pages.push_back(static_cast<int32_t>((i * 7 + 3) % num_pages));
     }
     if (num_pages % 7 == 0) {
       for (int64_t i = 0; i < num_pages; ++i)
-        page_table_[i] = static_cast<int32_t>(num_pages - 1 - i);
+        sequence_.pages[i] = static_cast<int32_t>(num_pages - 1 - i);
     }
-    const int64_t tile_bytes = int64_t{64} * head_dim * (f16 ? 2 : 4);
-    const int64_t page_bytes = 2 * tile_bytes * num_kv_heads;
-    pages_.lines.resize(static_cast<size_t>(num_pages * page_bytes / 64));
-    std::memset(pages_.data(), 0xFF, static_cast<size_t>(num_pages * page_bytes));
+    args_.layout = {f16 ? KvType::kF16 : KvType::kF32, num_kv_heads, head_dim, head_dim};
+    args_.num_heads = num_heads;
+    args_.scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
+    const KvLayout& layout = args_.layout;
+    const size_t bytes = static_cast<size_t>(num_pages * layout.page_bytes());
+    pages_.lines.resize(bytes / 64);
+    std::memset(pages_.data(), 0xFF, bytes);
+    args_.pages = pages_.data();
     for (int64_t position = 0; position < length; ++position) {
       for (int g = 0; g < num_kv_heads; ++g) {
-        std::byte* k_tile =
-            pages_.data() + page_table_[position / 64] * page_bytes + 2 * g * tile_bytes;
+        std::byte* k_tile = pages_.data() + sequence_.pages[position / 64] * layout.page_bytes() +
+                            g * layout.head_bytes();
         const int64_t row = (position * num_kv_heads + g) * head_dim;
-        ops_.kv_append(f16, head_dim, k_tile, k_tile + tile_bytes, position % 64, k_.data() + row,
-                       v_.data() + row);
+        ops_.kv_append(f16, head_dim, head_dim, k_tile, k_tile + layout.k_tile_bytes(),
+                       position % 64, k_.data() + row, v_.data() + row);
       }
     }
-    task_ = {.f16 = f16,
-             .pages = pages_.data(),
-             .page_bytes = page_bytes,
-             .page_table = page_table_.data(),
-             .start_position = 0,
-             .num_heads = num_heads,
-             .num_kv_heads = num_kv_heads,
-             .head_dim = head_dim,
-             .scale = 1.0f / std::sqrt(static_cast<float>(head_dim)),
-             .window = 0,
-             .q = nullptr,
-             .out = nullptr};
   }
 
   // The last `num_tokens` positions as queries, in calls of `per_call` tokens.
   std::vector<float> Run(int64_t length, int64_t num_tokens, int window, int64_t per_call) {
     Prepare(length, num_tokens, window);
+    const int64_t heads = args_.num_heads / args_.layout.num_kv_heads;
     std::vector<reference::Line> work(
-        static_cast<size_t>(ops_.attention_work(task_, per_call) * 4 + 63) / 64);
-    for (int g = 0; g < task_.num_kv_heads; ++g) {
+        static_cast<size_t>(ops_.attention_work(args_, per_call * heads) * 4 + 63) / 64);
+    for (int g = 0; g < args_.layout.num_kv_heads; ++g) {
       for (int64_t t = 0; t < num_tokens; t += per_call) {
-        ops_.attention(task_, t, std::min(num_tokens, t + per_call), g,
+        ops_.attention(args_, sequence_, t * heads, std::min(num_tokens, t + per_call) * heads, g,
                        reinterpret_cast<float*>(work.data()));
       }
     }
@@ -68,33 +61,34 @@ class Cache {
     Prepare(length, num_tokens, window);
     std::vector<float> expected;
     for (int64_t t = 0; t < num_tokens; ++t) {
-      for (int h = 0; h < task_.num_heads; ++h) {
-        const std::vector<float> head = reference::Attend(task_, t, h);
+      for (int h = 0; h < args_.num_heads; ++h) {
+        const std::vector<float> head = reference::Attend(args_, sequence_, t, h);
         expected.insert(expected.end(), head.begin(), head.end());
       }
     }
     return expected;
   }
 
-  const AttentionTask& task() const { return task_; }
+  const AttentionArgs& args() const { return args_; }
   const std::vector<float>& k() const { return k_; }
   const std::vector<float>& v() const { return v_; }
 
  private:
   void Prepare(int64_t length, int64_t num_tokens, int window) {
-    q_ = Random(33, num_tokens * task_.num_heads * task_.head_dim);
+    q_ = Random(33, num_tokens * args_.num_heads * args_.layout.head_dim);
     out_.assign(q_.size(), -1.0f);
-    task_.start_position = length - num_tokens;
-    task_.window = window;
-    task_.q = q_.data();
-    task_.out = out_.data();
+    sequence_.num_tokens = num_tokens;
+    sequence_.start_position = length - num_tokens;
+    args_.window = window;
+    args_.q = q_.data();
+    args_.out = out_.data();
   }
 
   const FloatOps& ops_;
   std::vector<float> k_, v_, q_, out_;
-  std::vector<int32_t> page_table_;
   reference::Tiles pages_;
-  AttentionTask task_{};
+  SequencePlan sequence_;
+  AttentionArgs args_{};
 };
 
 TEST(Attention, EveryIsaGivesTheBitsOfTheRule) {
@@ -148,8 +142,8 @@ TEST(Attention, CloseToDoublePrecision) {
     double sum = 0.0;
     for (int64_t j = 0; j < length; ++j) {
       double score = 0.0;
-      for (int d = 0; d < dims; ++d) score += double{cache.task().q[d]} * cache.k()[j * dims + d];
-      const double p = std::exp(score * cache.task().scale);
+      for (int d = 0; d < dims; ++d) score += double{cache.args().q[d]} * cache.k()[j * dims + d];
+      const double p = std::exp(score * cache.args().scale);
       sum += p;
       for (int d = 0; d < dims; ++d) out[d] += p * cache.v()[j * dims + d];
     }
@@ -167,7 +161,8 @@ TEST(KvAppend, WritesOnlyItsSlot) {
       k[2] = -3e-6f;                 // subnormal in f16
       v[3] = 1.0f + 1.0f / 2048.0f;  // a tie
       std::vector<std::byte> k_tile(tile_bytes), v_tile(tile_bytes);
-      GetFloatOps(isa).kv_append(f16, dims, k_tile.data(), v_tile.data(), 63, k.data(), v.data());
+      GetFloatOps(isa).kv_append(f16, dims, dims, k_tile.data(), v_tile.data(), 63, k.data(),
+                                 v.data());
       const FloatType type = f16 ? FloatType::kF16 : FloatType::kF32;
       for (int64_t slot = 0; slot < 64; ++slot) {
         for (int64_t d = 0; d < dims; ++d) {

@@ -28,17 +28,19 @@ constexpr int kAccumulators = kManyRegisters ? 16 : 8;
 constexpr int kTileVecs = static_cast<int>(kTile) / kLanes;  // of one score per token
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
-// One segment's (or the merged) softmax state; o [padded head_dim].
+// One segment's (o: padded v_head_dim) or the merged (o: the output itself) softmax state.
 struct SoftmaxState {
   float max;
   float sum;
   float* o;
 };
 
-// A query head of a token. It sees the positions [begin, end).
+// A query head of a token. It sees the positions [begin, end), of them, if `selected` is not null,
+// those whose bit is set.
 struct Query {
   const float* q;
-  float* out;
+  const uint64_t* selected;
+  float sink;  // -inf: none
   int64_t begin;
   int64_t end;
   SoftmaxState segment;
@@ -48,6 +50,9 @@ struct Query {
   float alpha;      // what the output so far is multiplied by before the current tile
   float* s;         // [64] scores, then probabilities, of the current tile
 };
+
+// What exponents are taken relative to: the maximum, or 0 while every score is -inf.
+HWY_INLINE float Shift(float max) { return max == kMinusInfinity ? 0.0f : max; }
 
 // Fetches as many bytes as a step of kVecs vectors of T consumes, and moves on.
 template <class T, int kVecs, int kVecLanes>
@@ -67,13 +72,6 @@ HWY_INLINE hn::VFromD<D> LoadAs(D d, const float* p) {
 template <class D>
 HWY_INLINE hn::VFromD<D> LoadAs(D d, const hwy::float16_t* p) {
   return hn::PromoteTo(d, hn::LoadU(hn::Rebind<hwy::float16_t, D>(), p));
-}
-
-HWY_INLINE float ScalarExp(float x) { return hn::GetLane(VecExp(VecTag(), hn::Set(VecTag(), x))); }
-
-HWY_INLINE float ScalarFma(float a, float b, float c) {
-  const VecTag d;
-  return hn::GetLane(hn::MulAdd(hn::Set(d, a), hn::Set(d, b), hn::Set(d, c)));
 }
 
 // A tile to use, and where the bytes needed after it lie: they are fetched meanwhile.
@@ -164,8 +162,8 @@ HWY_INLINE void Softmax(Query& query, int64_t begin, int64_t end) {
     max_v = hn::Max(max_v, v[i]);
   }
   const float max = hn::GetLane(hn::MaxOfLanes(d, max_v));  // the same in any order
-  query.alpha = query.in_segment ? ScalarExp(query.segment.max - max) : 0.0f;
-  const Vec shift = hn::Set(d, max);
+  query.alpha = query.in_segment ? ScalarExp(query.segment.max - Shift(max)) : 0.0f;
+  const Vec shift = hn::Set(d, Shift(max));
   TQ_UNROLL
   for (int i = 0; i < kTileVecs; ++i) {
     v[i] = VecExp(d, hn::Sub(v[i], shift));

@@ -25,8 +25,8 @@ TEST(Elementwise, EveryIsaGivesTheBitsOfTheScalarFunctions) {
     for (const int64_t n : kLengths) {
       const std::vector<float> gate = Gates(n), up = Random(22, n);
       std::vector<float> silu(up.size()), gelu = gate, add = up, cap = gate;
-      ops.glu_silu(gate.data(), up.data(), silu.data(), n);
-      ops.glu_gelu_tanh(gelu.data(), up.data(), gelu.data(), n);  // in place
+      ops.glu({Activation::kSilu, gate.data(), up.data(), silu.data(), n}, 0, n);
+      ops.glu({Activation::kGeluTanh, gelu.data(), up.data(), gelu.data(), n}, 0, n);  // in place
       ops.add(gate.data(), add.data(), n);
       ops.softcap(cap.data(), 30.0f, n);
       for (int64_t i = 0; i < n; ++i) {

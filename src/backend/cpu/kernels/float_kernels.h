@@ -5,42 +5,68 @@
 
 #include "backend/cpu/kernels/float_ops.h"
 
-#define TQ_DECLARE_FLOAT_KERNELS(isa_namespace)                                                   \
-  namespace tq::isa_namespace {                                                                   \
-  void RotateRow(float* x, const float* signs, int64_t n, int hadamard_m, int64_t hadamard_pow2); \
-  void QuantizeRow(const float* x, int64_t n, int64_t block, int8_t* q, float* sx);               \
-  void FloatMatMul(const FloatMatMulArgs& args, int64_t tile_begin, int64_t tile_end);            \
-  void Transpose16(const float* rows, int64_t ld, int64_t n, float* tile);                        \
-  void EmbedRow(FloatType type, const std::byte* tiles, int64_t num_cols, int64_t row,            \
-                float scale, float* out);                                                         \
-  void RmsNormRow(const float* x, const float* w, bool plus_one, float eps, int64_t n,            \
-                  float* out);                                                                    \
-  void RopeHead(float* x, int64_t rotary_dim, const float* cos, const float* sin);                \
-  void GluSilu(const float* gate, const float* up, float* out, int64_t n);                        \
-  void GluGeluTanh(const float* gate, const float* up, float* out, int64_t n);                    \
-  void Add(const float* x, float* y, int64_t n);                                                  \
-  void Softcap(float* x, float cap, int64_t n);                                                   \
-  void KvAppend(bool f16, int head_dim, std::byte* k_tile, std::byte* v_tile, int64_t slot,       \
-                const float* k, const float* v);                                                  \
-  int64_t AttentionWork(const AttentionTask& task, int64_t num_tokens);                           \
-  void Attention(const AttentionTask& task, int64_t token_begin, int64_t token_end, int kv_head,  \
-                 float* work);                                                                    \
-  inline constexpr FloatOps kFloatOps = {                                                         \
-      .rotate_row = RotateRow,                                                                    \
-      .quantize_row = QuantizeRow,                                                                \
-      .float_matmul = FloatMatMul,                                                                \
-      .transpose16 = Transpose16,                                                                 \
-      .embed_row = EmbedRow,                                                                      \
-      .rms_norm_row = RmsNormRow,                                                                 \
-      .rope_head = RopeHead,                                                                      \
-      .glu_silu = GluSilu,                                                                        \
-      .glu_gelu_tanh = GluGeluTanh,                                                               \
-      .add = Add,                                                                                 \
-      .softcap = Softcap,                                                                         \
-      .kv_append = KvAppend,                                                                      \
-      .attention_work = AttentionWork,                                                            \
-      .attention = Attention,                                                                     \
-  };                                                                                              \
+#define TQ_DECLARE_FLOAT_KERNELS(isa_namespace)                                                    \
+  namespace tq::isa_namespace {                                                                    \
+  void RotateRow(float* x, const float* signs, int64_t n, int hadamard_m, int64_t hadamard_pow2);  \
+  void QuantizeRow(const float* x, int64_t n, int64_t block, int8_t* q, float* sx);                \
+  void FloatMatMul(const FloatMatMulArgs& args, int64_t tile_begin, int64_t tile_end);             \
+  void Transpose16(const float* rows, int64_t ld, int64_t n, float* tile);                         \
+  void EmbedRow(FloatType type, const std::byte* tiles, int64_t num_cols, int64_t row,             \
+                float scale, float* out);                                                          \
+  void RmsNormRow(const float* x, const float* w, bool plus_one, float eps, int64_t n,             \
+                  float* out);                                                                     \
+  void LayerNormRow(const LayerNormArgs& args, int64_t row);                                       \
+  void RopeHead(float* x, int64_t rotary_dim, const float* cos, const float* sin);                 \
+  void RopeHeadInterleaved(float* x, int64_t rotary_dim, const float* cos, const float* sin);      \
+  void Glu(const GluArgs& args, int64_t begin, int64_t end);                                       \
+  void MapRow(const MapArgs& args, int64_t row);                                                   \
+  void ScaleRow(const float* x, float factor, int64_t n, float* out);                              \
+  void Add(const float* x, float* y, int64_t n);                                                   \
+  void Softcap(float* x, float cap, int64_t n);                                                    \
+  void KvAppend(bool f16, int head_dim, int v_head_dim, std::byte* k_tile, std::byte* v_tile,      \
+                int64_t slot, const float* k, const float* v);                                     \
+  int64_t AttentionWork(const AttentionArgs& args, int64_t num_items);                             \
+  void Attention(const AttentionArgs& args, const SequencePlan& sequence, int64_t item_begin,      \
+                 int64_t item_end, int kv_head, float* work);                                      \
+  void IndexScores(const IndexSelectArgs& args, const SequencePlan& sequence, int64_t token,       \
+                   int64_t tile_begin, int64_t tile_end, float* scores);                           \
+  void CausalConv(const CausalConvArgs& args, const SequencePlan& sequence, int64_t channel_begin, \
+                  int64_t channel_end);                                                            \
+  void DeltaRule(const DeltaRuleArgs& args, const SequencePlan& sequence, int64_t head);           \
+  void MambaScan(const MambaScanArgs& args, const SequencePlan& sequence, int64_t head);           \
+  void MoeCombine(const MoeCombineArgs& args, int64_t token);                                      \
+  void ResidualMix(const ResidualMixArgs& args, int64_t token);                                    \
+  void StreamMean(const StreamMeanArgs& args, int64_t token);                                      \
+  void StreamInject(const StreamInjectArgs& args, int64_t token);                                  \
+  void StreamGate(const StreamGateArgs& args, int64_t token);                                      \
+  inline constexpr FloatOps kFloatOps = {                                                          \
+      .rotate_row = RotateRow,                                                                     \
+      .quantize_row = QuantizeRow,                                                                 \
+      .float_matmul = FloatMatMul,                                                                 \
+      .transpose16 = Transpose16,                                                                  \
+      .embed_row = EmbedRow,                                                                       \
+      .rms_norm_row = RmsNormRow,                                                                  \
+      .layer_norm_row = LayerNormRow,                                                              \
+      .rope_head = RopeHead,                                                                       \
+      .rope_head_interleaved = RopeHeadInterleaved,                                                \
+      .glu = Glu,                                                                                  \
+      .map_row = MapRow,                                                                           \
+      .scale_row = ScaleRow,                                                                       \
+      .add = Add,                                                                                  \
+      .softcap = Softcap,                                                                          \
+      .kv_append = KvAppend,                                                                       \
+      .attention_work = AttentionWork,                                                             \
+      .attention = Attention,                                                                      \
+      .index_scores = IndexScores,                                                                 \
+      .causal_conv = CausalConv,                                                                   \
+      .delta_rule = DeltaRule,                                                                     \
+      .mamba_scan = MambaScan,                                                                     \
+      .moe_combine = MoeCombine,                                                                   \
+      .residual_mix = ResidualMix,                                                                 \
+      .stream_mean = StreamMean,                                                                   \
+      .stream_inject = StreamInject,                                                               \
+      .stream_gate = StreamGate,                                                                   \
+  };                                                                                               \
   }
 
 #if defined(__x86_64__)

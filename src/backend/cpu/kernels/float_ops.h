@@ -8,6 +8,11 @@
 #include <cstdint>
 
 #include "backend/cpu/isa.h"
+#include "backend/ops.h"
+#include "backend/ops_index.h"
+#include "backend/ops_moe.h"
+#include "backend/ops_recurrent.h"
+#include "backend/ops_streams.h"
 
 namespace tq {
 
@@ -35,22 +40,6 @@ struct FloatMatMulArgs {
   int64_t ldy;
 };
 
-// One sequence's new tokens in one layer.
-struct AttentionTask {
-  bool f16;                   // element type of the pages: f16 or f32
-  const std::byte* pages;     // KvLayout of ops.h
-  int64_t page_bytes;
-  const int32_t* page_table;  // page of positions [64 i, 64 i + 64)
-  int64_t start_position;     // of token 0
-  int num_heads;              // H
-  int num_kv_heads;           // G
-  int head_dim;               // D, even
-  float scale;
-  int window;                 // 0: none
-  const float* q;             // [tokens][H][D]
-  float* out;                 // [tokens][H][D]
-};
-
 struct FloatOps {
   // Activation preparation, steps 1-4, in place. signs [n]. The block rule is HadamardBlockFor(n).
   void (*rotate_row)(float* x, const float* signs, int64_t n, int hadamard_m, int64_t hadamard_pow2);
@@ -64,20 +53,47 @@ struct FloatOps {
   // out[cols] = scale * row of a tile16 matrix.
   void (*embed_row)(FloatType type, const std::byte* tiles, int64_t num_cols, int64_t row, float scale, float* out);
 
-  void (*rms_norm_row)(const float* x, const float* w, bool plus_one, float eps, int64_t n, float* out);
-  // One head; cos, sin [rotary_dim / 2].
+  // w may be null.
+  void (*rms_norm_row)(const float* x, const float* w, bool plus_one, float eps, int64_t n,
+                       float* out);
+  void (*layer_norm_row)(const LayerNormArgs& args, int64_t row);
+  // The rotary dims of one head; cos, sin [rotary_dim / 2].
   void (*rope_head)(float* x, int64_t rotary_dim, const float* cos, const float* sin);
-  void (*glu_silu)(const float* gate, const float* up, float* out, int64_t n);
-  void (*glu_gelu_tanh)(const float* gate, const float* up, float* out, int64_t n);
+  void (*rope_head_interleaved)(float* x, int64_t rotary_dim, const float* cos, const float* sin);
+  // Elements [begin, end).
+  void (*glu)(const GluArgs& args, int64_t begin, int64_t end);
+  void (*map_row)(const MapArgs& args, int64_t row);
+  void (*scale_row)(const float* x, float factor, int64_t n, float* out);
   void (*add)(const float* x, float* y, int64_t n);
   void (*softcap)(float* x, float cap, int64_t n);
 
-  // k, v [D] of one head and token into slot `slot` (0..63) of a K tile and a V tile.
-  void (*kv_append)(bool f16, int head_dim, std::byte* k_tile, std::byte* v_tile, int64_t slot, const float* k, const float* v);
+  // k [head_dim] and v [v_head_dim; 0: none] of one head and token into slot `slot` (0..63) of a K
+  // tile and a V tile.
+  void (*kv_append)(bool f16, int head_dim, int v_head_dim, std::byte* k_tile, std::byte* v_tile,
+                    int64_t slot, const float* k, const float* v);
   // Floats that attention needs as `work` (64-byte aligned), per call.
-  int64_t (*attention_work)(const AttentionTask& task, int64_t num_tokens);
-  // Query tokens [token_begin, token_end) of all H / G heads of one KV head.
-  void (*attention)(const AttentionTask& task, int64_t token_begin, int64_t token_end, int kv_head, float* work);
+  int64_t (*attention_work)(const AttentionArgs& args, int64_t num_items);
+  // Items [item_begin, item_end) of a sequence and KV head: item = token * (H / G) + head within
+  // the KV head's.
+  void (*attention)(const AttentionArgs& args, const SequencePlan& sequence, int64_t item_begin,
+                    int64_t item_end, int kv_head, float* work);
+  // scores[j] of token `token` (of the step) for the candidates j in the tiles [tile_begin,
+  // tile_end), up to the token's own position; other elements of these tiles may be overwritten.
+  void (*index_scores)(const IndexSelectArgs& args, const SequencePlan& sequence, int64_t token,
+                       int64_t tile_begin, int64_t tile_end, float* scores);
+
+  // All tokens of a sequence; a convolution for the channels [channel_begin, channel_end).
+  void (*causal_conv)(const CausalConvArgs& args, const SequencePlan& sequence,
+                      int64_t channel_begin, int64_t channel_end);
+  void (*delta_rule)(const DeltaRuleArgs& args, const SequencePlan& sequence, int64_t head);
+  void (*mamba_scan)(const MambaScanArgs& args, const SequencePlan& sequence, int64_t head);
+
+  // One token.
+  void (*moe_combine)(const MoeCombineArgs& args, int64_t token);
+  void (*residual_mix)(const ResidualMixArgs& args, int64_t token);
+  void (*stream_mean)(const StreamMeanArgs& args, int64_t token);
+  void (*stream_inject)(const StreamInjectArgs& args, int64_t token);
+  void (*stream_gate)(const StreamGateArgs& args, int64_t token);
 };
 
 const FloatOps& GetFloatOps(Isa isa);

@@ -132,51 +132,66 @@ struct Softmax {
   std::vector<float> o;
 };
 
-// The tile of positions [begin, begin + 64) for one query, of which [first, last] are visible.
-inline void AddTile(const AttentionTask& task, int kv_head, const float* q, int64_t begin,
-                    int64_t first, int64_t last, bool first_tile, Softmax& state) {
-  const int64_t dims = task.head_dim;
-  const std::byte* k_tile = task.pages + task.page_table[begin / 64] * task.page_bytes +
-                            int64_t{kv_head} * 2 * 64 * dims * (task.f16 ? 2 : 4);
-  const std::byte* v_tile = k_tile + 64 * dims * (task.f16 ? 2 : 4);
+// One KV head of one query: `first` to `last` are visible.
+struct AttentionView {
+  const AttentionArgs& args;
+  const SequencePlan& sequence;
+  int kv_head;
+  const float* q;
+  int64_t first;
+  int64_t last;
+};
+
+// The tile of positions [begin, begin + 64).
+inline void AddTile(const AttentionView& view, int64_t begin, bool first_tile, Softmax& state) {
+  const KvLayout& layout = view.args.layout;
+  const bool f16 = layout.type == KvType::kF16;
+  const int64_t dims = layout.head_dim;
+  const std::byte* k_tile = view.args.pages +
+                            view.sequence.pages[begin / 64] * layout.page_bytes() +
+                            view.kv_head * layout.head_bytes();
+  const std::byte* v_tile = k_tile + layout.k_tile_bytes();
   std::array<float, 64> p{};
   float max = state.max;
   std::vector<float> key(static_cast<size_t>(dims));
-  const auto visible = [&](int64_t j) { return begin + j >= first && begin + j <= last; };
+  const auto visible = [&](int64_t j) { return begin + j >= view.first && begin + j <= view.last; };
   for (int64_t j = 0; j < 64; ++j) {
     if (!visible(j)) continue;
-    for (int64_t d = 0; d < dims; ++d) key[d] = LoadElement(task.f16, k_tile, KeyIndex(j, d));
-    p[j] = Dot(key.data(), q, dims) * task.scale;
+    for (int64_t d = 0; d < dims; ++d) key[d] = LoadElement(f16, k_tile, KeyIndex(j, d));
+    p[j] = Dot(key.data(), view.q, dims) * view.args.scale;
     max = std::max(max, p[j]);
   }
   for (int64_t j = 0; j < 64; ++j) p[j] = visible(j) ? Exp(p[j] - max) : 0.0f;
   const float a = first_tile ? 0.0f : Exp(state.max - max);
   state.sum = std::fma(state.sum, a, Tree(p));
   state.max = max;
-  for (int64_t d = 0; d < dims; ++d) {
+  for (int64_t d = 0; d < layout.v_head_dim; ++d) {
     state.o[d] = state.o[d] * a;
     for (int64_t j = 0; j < 64; ++j) {
       if (!visible(j)) continue;
-      state.o[d] = std::fma(p[j], LoadElement(task.f16, v_tile, j * dims + d), state.o[d]);
+      state.o[d] = std::fma(p[j], LoadElement(f16, v_tile, j * layout.v_head_dim + d), state.o[d]);
     }
   }
 }
 
-inline std::vector<float> Attend(const AttentionTask& task, int64_t token, int head) {
-  const int64_t dims = task.head_dim;
-  const float* q = task.q + (token * task.num_heads + head) * dims;
-  const int kv_head = head / (task.num_heads / task.num_kv_heads);
-  const int64_t last = task.start_position + token;
-  const int64_t first = task.window > 0 ? std::max<int64_t>(0, last - task.window + 1) : 0;
+// Token `token` of a sequence: causal, values of their own.
+inline std::vector<float> Attend(const AttentionArgs& args, const SequencePlan& sequence,
+                                 int64_t token, int head) {
+  const KvLayout& layout = args.layout;
+  const float* q = args.q + (token * args.num_heads + head) * layout.head_dim;
+  const int64_t last = sequence.start_position + token;
+  const int64_t first = args.window > 0 ? std::max<int64_t>(0, last - args.window + 1) : 0;
+  const AttentionView view = {args, sequence, head / (args.num_heads / layout.num_kv_heads),
+                              q,    first,    last};
   Softmax total;
   bool first_segment = true;
   for (int64_t segment = first / 512 * 512; segment <= last; segment += 512) {
     Softmax state;
-    state.o.assign(static_cast<size_t>(dims), 0.0f);
+    state.o.assign(static_cast<size_t>(layout.v_head_dim), 0.0f);
     bool first_tile = true;
     for (int64_t tile = segment; tile < segment + 512 && tile <= last; tile += 64) {
       if (tile + 64 <= first) continue;
-      AddTile(task, kv_head, q, tile, first, last, first_tile, state);
+      AddTile(view, tile, first_tile, state);
       first_tile = false;
     }
     if (first_segment) {
@@ -187,7 +202,9 @@ inline std::vector<float> Attend(const AttentionTask& task, int64_t token, int h
     const float max = std::max(total.max, state.max);
     const float f = Exp(total.max - max), e = Exp(state.max - max);
     total.sum = std::fma(e, state.sum, total.sum * f);
-    for (int64_t d = 0; d < dims; ++d) total.o[d] = std::fma(e, state.o[d], total.o[d] * f);
+    for (size_t d = 0; d < total.o.size(); ++d) {
+      total.o[d] = std::fma(e, state.o[d], total.o[d] * f);
+    }
     total.max = max;
   }
   for (float& value : total.o) value = value / total.sum;

@@ -34,18 +34,21 @@ HWY_INLINE void DemoteF16(const float* x, size_t n, uint16_t* out) {
   std::memcpy(out, codes, n * sizeof(uint16_t));
 }
 
-HWY_INLINE void KvAppendF16(int64_t head_dim, std::byte* k_tile, std::byte* v_tile, int64_t slot,
-                            const float* k, const float* v) {
+HWY_INLINE void KvAppendF16(int64_t head_dim, int64_t v_head_dim, std::byte* k_tile,
+                            std::byte* v_tile, int64_t slot, const float* k, const float* v) {
+  uint16_t codes[16];
   for (int64_t i = 0; i < head_dim; i += 16) {
     const size_t n = static_cast<size_t>(std::min<int64_t>(16, head_dim - i));
-    uint16_t codes[16];
     DemoteF16(k + i, n, codes);
     for (size_t j = 0; j < n; j += 2) {
       const int64_t pair = (i + static_cast<int64_t>(j)) / 2;
       std::memcpy(k_tile + (pair * 64 + slot) * 4, codes + j, 4);
     }
+  }
+  for (int64_t i = 0; i < v_head_dim; i += 16) {
+    const size_t n = static_cast<size_t>(std::min<int64_t>(16, v_head_dim - i));
     DemoteF16(v + i, n, codes);
-    std::memcpy(v_tile + (slot * head_dim + i) * 2, codes, n * sizeof(uint16_t));
+    std::memcpy(v_tile + (slot * v_head_dim + i) * 2, codes, n * sizeof(uint16_t));
   }
 }
 
@@ -94,16 +97,17 @@ void EmbedRow(FloatType type, const std::byte* tiles, int64_t num_cols, int64_t 
   }
 }
 
-void KvAppend(bool f16, int head_dim, std::byte* k_tile, std::byte* v_tile, int64_t slot,
-              const float* k, const float* v) {
+void KvAppend(bool f16, int head_dim, int v_head_dim, std::byte* k_tile, std::byte* v_tile,
+              int64_t slot, const float* k, const float* v) {
   if (f16) {
-    KvAppendF16(head_dim, k_tile, v_tile, slot, k, v);
+    KvAppendF16(head_dim, v_head_dim, k_tile, v_tile, slot, k, v);
     return;
   }
   for (int64_t i = 0; i < head_dim; i += 2) {
     std::memcpy(k_tile + (i / 2 * 64 + slot) * 8, k + i, 8);
   }
-  std::memcpy(v_tile + slot * head_dim * 4, v, static_cast<size_t>(head_dim) * 4);
+  if (v_head_dim == 0) return;
+  std::memcpy(v_tile + slot * v_head_dim * 4, v, static_cast<size_t>(v_head_dim) * 4);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -46,6 +46,17 @@ HWY_INLINE void StorePart(hn::VFromD<D> v, D d, float* p, size_t n) {
   std::memcpy(p, buffer, n * sizeof(float));
 }
 
+// out[i] = op(d, vectors of the inputs) for i < n; out may be an input.
+template <class Op, class... Inputs>
+HWY_INLINE void ForVectors(int64_t n, float* out, const Op& op, const Inputs*... inputs) {
+  const VecTag d;
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) hn::StoreU(op(d, hn::LoadU(d, inputs + i)...), d, out + i);
+  if (i == n) return;
+  const size_t rest = static_cast<size_t>(n - i);
+  StorePart(op(d, LoadPart(d, inputs + i, rest)...), d, out + i, rest);
+}
+
 // (p[0], p[1]) in every pair of lanes.
 HWY_INLINE Vec SetPair(const float* p) {
   const hn::RepartitionToWide<hn::RebindToUnsigned<VecTag>> du64;
@@ -79,9 +90,14 @@ HWY_INLINE V VecExp(D d, V x) {
 }
 
 template <class D, class V = hn::VFromD<D>>
-HWY_INLINE V VecSilu(D d, V x) {
+HWY_INLINE V VecSigmoid(D d, V x) {
   const V one = hn::Set(d, 1.0f);
-  return hn::Mul(x, hn::Div(one, hn::Add(one, VecExp(d, hn::Neg(x)))));
+  return hn::Div(one, hn::Add(one, VecExp(d, hn::Neg(x))));
+}
+
+template <class D, class V = hn::VFromD<D>>
+HWY_INLINE V VecSilu(D d, V x) {
+  return hn::Mul(x, VecSigmoid(d, x));
 }
 
 template <class D, class V = hn::VFromD<D>>
@@ -95,6 +111,49 @@ HWY_INLINE V VecGeluTanh(D d, V x) {
   const V cubic = hn::Mul(hn::Mul(hn::Set(d, 0.044715f), x), x);
   const V u = hn::Mul(hn::Set(d, 0.7978845608f), hn::MulAdd(cubic, x, x));
   return hn::Mul(hn::Mul(hn::Set(d, 0.5f), x), hn::Add(hn::Set(d, 1.0f), VecTanh(d, u)));
+}
+
+// Comparisons instead of Min and Max: those differ between processors in the sign of a zero.
+template <class D, class V = hn::VFromD<D>>
+HWY_INLINE V VecRelu(D d, V x) {
+  return hn::IfThenElseZero(hn::Gt(x, hn::Zero(d)), x);
+}
+
+// y = x < low ? low : x, then y > high ? high : y.
+template <class V>
+HWY_INLINE V VecLimit(V x, V low, V high) {
+  const V y = hn::IfThenElse(hn::Lt(x, low), low, x);
+  return hn::IfThenElse(hn::Gt(y, high), high, y);
+}
+
+template <class D, class V = hn::VFromD<D>>
+HWY_INLINE V VecLog1pUnit(D d, V y) {
+  using C = Log1pConstants;
+  const V two = hn::Set(d, 2.0f);
+  const V s = hn::Div(y, hn::Add(two, y));
+  const V z = hn::Mul(s, s);
+  const V twice = hn::Mul(two, s);
+  V p = hn::Set(d, C::kC6);
+  p = hn::MulAdd(p, z, hn::Set(d, C::kC5));
+  p = hn::MulAdd(p, z, hn::Set(d, C::kC4));
+  p = hn::MulAdd(p, z, hn::Set(d, C::kC3));
+  p = hn::MulAdd(p, z, hn::Set(d, C::kC2));
+  p = hn::MulAdd(p, z, hn::Set(d, C::kC1));
+  p = hn::MulAdd(p, z, hn::Set(d, C::kC0));
+  return hn::MulAdd(hn::Mul(twice, z), p, twice);
+}
+
+template <class D, class V = hn::VFromD<D>>
+HWY_INLINE V VecSoftplus(D d, V x) {
+  return hn::Add(VecRelu(d, x), VecLog1pUnit(d, VecExp(d, hn::Neg(hn::Abs(x)))));
+}
+
+// One number at a time: the scalar functions of base/math.h would call the C library for each fma.
+HWY_INLINE float ScalarExp(float x) { return hn::GetLane(VecExp(VecTag(), hn::Set(VecTag(), x))); }
+
+HWY_INLINE float ScalarFma(float a, float b, float c) {
+  const VecTag d;
+  return hn::GetLane(hn::MulAdd(hn::Set(d, a), hn::Set(d, b), hn::Set(d, c)));
 }
 
 // Lane j of the result is lane j ^ h of v.

@@ -1,0 +1,17 @@
+// The ops of the CPU backend that read KV pages: how they are split over threads.
+#pragma once
+
+#include "backend/cpu/kernels/float_ops.h"
+#include "backend/ops.h"
+#include "backend/ops_index.h"
+#include "base/threads.h"
+#include "tensor/scratch.h"
+
+namespace tq {
+
+void CpuAttention(const FloatOps& floats, const AttentionArgs& args, ThreadPool& pool,
+                  Scratch& scratch);
+void CpuIndexSelect(const FloatOps& floats, const IndexSelectArgs& args, ThreadPool& pool,
+                    Scratch& scratch);
+
+}  // namespace tq
