@@ -1,11 +1,12 @@
 #include "api/text_assets.h"
-#include "base/json.h"
 
 #include <limits>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include "base/json.h"
 
 namespace tq {
 namespace {
@@ -89,27 +90,43 @@ Result<std::vector<int32_t>> FindEndIds(const Json& generation, const Json& conf
   return ids;
 }
 
+// Only a document that cannot be read is an error; what is wrong with a tokenizer goes to its
+// status.
+Status LoadTokenizer(const WeightSource& source, const std::string& config, TextAssets& assets) {
+  TQ_ASSIGN_OR_RETURN(const std::string json, ReadOptional(source, "tokenizer.json"));
+  std::string tiktoken;
+  std::string model;
+  std::string added;
+  if (json.empty()) {
+    TQ_ASSIGN_OR_RETURN(tiktoken, ReadOptional(source, "tiktoken.model"));
+    TQ_ASSIGN_OR_RETURN(model, ReadOptional(source, "tokenizer.model"));
+    TQ_ASSIGN_OR_RETURN(added, ReadOptional(source, "added_tokens.json"));
+  }
+  auto loaded = Tokenizer::Load(TokenizerFiles{.tokenizer_json = json,
+                                               .tiktoken_model = tiktoken,
+                                               .tokenizer_model = model,
+                                               .tokenizer_config_json = config,
+                                               .added_tokens_json = added});
+  assets.tokenizer_status = loaded.status();
+  if (loaded.ok()) {
+    assets.tokenizer = std::move(loaded).value();
+  } else if (loaded.status().code() == StatusCode::kNotFound) {
+    assets.tokenizer_status = loaded.status().WithContext(source.path());
+  }
+  return Status::Ok();
+}
+
 }  // namespace
 
 Result<TextAssets> LoadTextAssets(const WeightSource& source) {
   TextAssets assets;
   ChatDocuments documents;
-  TQ_ASSIGN_OR_RETURN(const std::string tokenizer, ReadOptional(source, "tokenizer.json"));
   TQ_ASSIGN_OR_RETURN(documents.tokenizer_config, ReadOptional(source, "tokenizer_config.json"));
   TQ_ASSIGN_OR_RETURN(documents.special_tokens_map,
                       ReadOptional(source, "special_tokens_map.json"));
   TQ_ASSIGN_OR_RETURN(documents.chat_template_jinja, ReadOptional(source, "chat_template.jinja"));
   TQ_ASSIGN_OR_RETURN(documents.chat_template_json, ReadOptional(source, "chat_template.json"));
-  if (tokenizer.empty()) {
-    assets.tokenizer_status =
-        NotFound(source.path() +
-                 ": expected tokenizer.json, found none: put it beside the weights, "
-                 "or use token ids instead of text");
-  } else {
-    auto loaded = Tokenizer::Load(tokenizer, documents.tokenizer_config);
-    assets.tokenizer_status = loaded.status();
-    if (loaded.ok()) assets.tokenizer = std::move(loaded).value();
-  }
+  TQ_RETURN_IF_ERROR(LoadTokenizer(source, documents.tokenizer_config, assets));
   auto chat = ChatPrompt::Load(documents);
   assets.chat_status = chat.status();
   if (chat.ok()) assets.chat = std::move(chat).value();

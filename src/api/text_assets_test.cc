@@ -88,5 +88,22 @@ TEST(TextAssets, MissingPartsMatterOnlyToWhoNeedsThem) {
   EXPECT_EQ(NeedChat(none.value()).status().code(), StatusCode::kNotFound);
 }
 
+// tokenizer.json goes before tiktoken.model, that before tokenizer.model.
+TEST(TextAssets, TokenizerFromTheFirstFileThatIsThere) {
+  const auto status = [](Files documents) {
+    return LoadTextAssets(Documents(std::move(documents))).value().tokenizer_status;
+  };
+  const std::string json = R"({"decoder": {"type": "Fuse"}, "model": {"type": "BPE",
+      "vocab": {"a": 0}, "merges": []}})";
+  EXPECT_TRUE(status({{"tokenizer.json", json}, {"tokenizer.model", "broken"}}).ok());
+  const Status tiktoken = status({{"tiktoken.model", "broken"}, {"tokenizer.model", "broken"}});
+  EXPECT_TRUE(tiktoken.message().starts_with("tiktoken.model")) << tiktoken.message();
+  const Status model = status({{"tokenizer.model", "broken"}, {"added_tokens.json", "{}"}});
+  EXPECT_TRUE(model.message().starts_with("tokenizer.model")) << model.message();
+  const Status none = status({{"vocab.txt", "a"}});
+  EXPECT_EQ(none.code(), StatusCode::kNotFound);
+  EXPECT_TRUE(none.message().starts_with("checkpoint: expected tokenizer.json")) << none.message();
+}
+
 }  // namespace
 }  // namespace tq

@@ -62,7 +62,7 @@ class Conversation {
     input_.messages.push_back(MakeMessage("user", line));
     Result<std::string> reply = Reply();
     if (!reply.ok()) {
-      input_.messages.erase(input_.messages.size() - 1);
+      input_.messages.pop_back();
       return reply.status();
     }
     input_.messages.push_back(MakeMessage("assistant", reply.value()));
@@ -71,7 +71,7 @@ class Conversation {
 
  private:
   void Reset() {
-    input_.messages = OrderedJson::array();
+    input_.messages.clear();
     if (!system_.empty()) input_.messages.push_back(MakeMessage("system", system_));
   }
 

@@ -1,5 +1,5 @@
-// ChatTemplate: renders messages with a checkpoint's Jinja template, as the Transformers environment
-// does. Immutable after Parse; any thread. The engine behind it is chat/template/.
+// ChatTemplate: renders messages with a checkpoint's Jinja template, as the Transformers
+// environment does. Immutable after Parse; any thread. The engine behind it is chat/template/.
 #pragma once
 
 #include <memory>
@@ -29,6 +29,13 @@ class ChatTemplate {
   // Order of keys is kept (tojson shows it). Errors: kInvalidArgument with raise_exception's text;
   // kInvalidArgument on undefined use; kOutOfMemory when a limit is hit. Line numbers in messages.
   Result<std::string> Render(const OrderedJson& variables, const TemplateLimits& limits = {}) const;
+
+  // Whether the template reads this variable of the caller.
+  bool ReadsVariable(std::string_view name) const;
+  // Whether it names this key of some value: m.key, m['key'], 'key' in m, m.get('key').
+  bool MentionsKey(std::string_view key) const;
+  // Whether a string constant of it holds this text.
+  bool MentionsText(std::string_view text) const;
 
  private:
   struct Impl;

@@ -1,63 +1,65 @@
 #include "chat/messages.h"
-#include "base/json.h"
-
-#include <string>
-
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 namespace tq {
-namespace {
 
-Status CheckMessages(const OrderedJson& messages, std::string_view where) {
-  if (!messages.is_array() || messages.empty()) {
-    return InvalidArgument(
-        fmt::format("{}: expected a list of messages with at least one, found {}", where,
-                    messages.is_array() ? "none" : messages.type_name()));
+std::string_view RoleName(ChatRole role) {
+  switch (role) {
+    case ChatRole::kSystem:
+      return "system";
+    case ChatRole::kDeveloper:
+      return "developer";
+    case ChatRole::kUser:
+      return "user";
+    case ChatRole::kAssistant:
+      return "assistant";
+    case ChatRole::kTool:
+      return "tool";
   }
-  for (size_t i = 0; i < messages.size(); ++i) {
-    const OrderedJson& message = messages[i];
-    if (!message.is_object()) {
-      return InvalidArgument(fmt::format("{}: message {}: expected an object, found {}", where, i,
-                                         message.type_name()));
-    }
-    const auto role = message.find("role");
-    if (role == message.end() || !role->is_string()) {
-      return InvalidArgument(fmt::format("{}: message {}: expected a text \"role\", found {}",
-                                         where, i,
-                                         role == message.end() ? "none" : role->type_name()));
-    }
-  }
-  return Status::Ok();
+  return "";
 }
 
-}  // namespace
-
-OrderedJson MakeMessage(std::string_view role, std::string_view content) {
-  return {{"role", std::string(role)}, {"content", std::string(content)}};
+std::string ChatMessage::Text() const {
+  std::string text;
+  for (const ContentPart& part : content) text += part.text;
+  return text;
 }
 
-Result<ChatInput> ParseChatInput(std::string_view text, std::string_view where) {
-  TQ_ASSIGN_OR_RETURN(OrderedJson document, ParseOrderedJson(text, where));
-  ChatInput input;
-  if (document.is_object()) {
-    const auto tools = document.find("tools");
-    if (tools != document.end()) input.tools = *tools;
-    const auto messages = document.find("messages");
-    if (messages == document.end()) {
-      return InvalidArgument(
-          fmt::format("{}: expected the key \"messages\", found an object without", where));
-    }
-    input.messages = *messages;
-  } else {
-    input.messages = std::move(document);
+bool ChatMessage::HasImages() const {
+  for (const ContentPart& part : content) {
+    if (part.kind == ContentPart::Kind::kImage) return true;
   }
-  TQ_RETURN_IF_ERROR(CheckMessages(input.messages, where));
-  if (!input.tools.is_null() && !input.tools.is_array()) {
-    return InvalidArgument(
-        fmt::format("{}: tools: expected a list, found {}", where, input.tools.type_name()));
+  return false;
+}
+
+ChatMessage MakeMessage(ChatRole role, std::string_view content) {
+  ChatMessage message;
+  message.role = role;
+  if (!content.empty()) {
+    message.content.push_back({ContentPart::Kind::kText, std::string(content), {}});
   }
-  return input;
+  return message;
+}
+
+ChatMessage MakeMessage(std::string_view role, std::string_view content) {
+  if (role == "system") return MakeMessage(ChatRole::kSystem, content);
+  if (role == "assistant") return MakeMessage(ChatRole::kAssistant, content);
+  return MakeMessage(ChatRole::kUser, content);
+}
+
+std::string CustomArguments(std::string_view text) {
+  const OrderedJson arguments = {{"input", std::string(text)}};
+  return arguments.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+}
+
+std::string TurnKey(const ChatMessage& message, bool with_reasoning) {
+  OrderedJson calls = OrderedJson::array();
+  for (const ToolCall& call : message.tool_calls) {
+    // Sorted keys and no spaces: clients parse arguments and write them again.
+    const Result<Json> arguments = ParseJson(call.arguments, "arguments");
+    calls.push_back({call.name, arguments.ok() ? arguments->dump() : call.arguments});
+  }
+  const OrderedJson key = {message.Text(), with_reasoning ? message.reasoning : "", calls};
+  return key.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
 }  // namespace tq

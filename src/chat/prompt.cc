@@ -1,10 +1,14 @@
 #include "chat/prompt.h"
-#include "base/json.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "chat/repeat_generated.h"
+#include "chat/template_messages.h"
 
 namespace tq {
 namespace {
@@ -72,6 +76,42 @@ OrderedJson ReadSpecialTokens(const OrderedJson& config, const OrderedJson& map)
   return tokens;
 }
 
+Status SetEffort(const ChatTemplate& chat_template, const std::string& effort,
+                 OrderedJson& variables, std::vector<std::string>& notes) {
+  constexpr std::string_view kLevels[] = {"none", "minimal", "low", "medium",
+                                          "high", "xhigh",   "max"};
+  const auto* const level = std::find(std::begin(kLevels), std::end(kLevels), effort);
+  if (level == std::end(kLevels)) {
+    return InvalidArgument(fmt::format(
+        "reasoning_effort: expected none, minimal, low, medium, high, xhigh or max, "
+        "found {}",
+        OrderedJson(effort).dump(-1, ' ', true, OrderedJson::error_handler_t::replace)));
+  }
+  const bool reads_switch =
+      chat_template.ReadsVariable("enable_thinking") || chat_template.ReadsVariable("thinking");
+  if (!chat_template.ReadsVariable("reasoning_effort")) {
+    if (!reads_switch) {
+      notes.push_back("reasoning_effort: the chat template of this model has no such setting");
+    }
+    return Status::Ok();
+  }
+  const bool is_common = effort == "low" || effort == "medium" || effort == "high";
+  const bool is_known = is_common || chat_template.MentionsKey(effort);
+  const std::string nearest = level < std::begin(kLevels) + 3 ? "low" : "high";
+  variables["reasoning_effort"] = is_known ? effort : nearest;
+  if (!is_known && !(effort == "none" && reads_switch)) {
+    notes.push_back(fmt::format("reasoning_effort: {} became {}", effort, nearest));
+  }
+  return Status::Ok();
+}
+
+size_t CommonPrefix(std::string_view a, std::string_view b) {
+  const size_t size = std::min(a.size(), b.size());
+  return static_cast<size_t>(
+      std::mismatch(a.begin(), a.begin() + static_cast<ptrdiff_t>(size), b.begin()).first -
+      a.begin());
+}
+
 }  // namespace
 
 std::string SpecialTokenText(const OrderedJson& config, std::string_view key) {
@@ -101,30 +141,94 @@ Result<std::optional<ChatPrompt>> ChatPrompt::Load(const ChatDocuments& document
   }
   if (texts.chat.empty()) return std::optional<ChatPrompt>();
 
-  Result<ChatTemplate> chat = ChatTemplate::Parse(texts.chat);
+  OrderedJson special_tokens = ReadSpecialTokens(config, map);
+  Result<Named> chat = ParseNamed(texts.chat, special_tokens);
   if (!chat.ok()) return chat.status().WithContext("chat template");
-  std::optional<ChatTemplate> tool_template;
+  std::optional<Named> tool_use;
   if (!texts.tool_use.empty()) {
-    Result<ChatTemplate> tool_use = ChatTemplate::Parse(texts.tool_use);
-    if (!tool_use.ok()) return tool_use.status().WithContext("chat template \"tool_use\"");
-    tool_template = std::move(tool_use).value();
+    Result<Named> named = ParseNamed(texts.tool_use, special_tokens);
+    if (!named.ok()) return named.status().WithContext("chat template \"tool_use\"");
+    tool_use = std::move(named).value();
   }
-  return std::optional<ChatPrompt>(ChatPrompt(std::move(chat).value(), std::move(tool_template),
-                                              ReadSpecialTokens(config, map)));
+  return std::optional<ChatPrompt>(
+      ChatPrompt(std::move(chat).value(), std::move(tool_use), std::move(special_tokens)));
+}
+
+Result<ChatPrompt::Named> ChatPrompt::ParseNamed(const std::string& source,
+                                                 const OrderedJson& special_tokens) {
+  TQ_ASSIGN_OR_RETURN(ChatTemplate chat_template, ChatTemplate::Parse(source));
+  TemplateTraits traits = FindTemplateTraits(chat_template, special_tokens);
+  return Named{std::move(chat_template), std::move(traits)};
+}
+
+Result<OrderedJson> ChatPrompt::Variables(const ChatTemplate& chat_template, const ChatInput& input,
+                                          const ChatPromptOptions& options,
+                                          std::vector<std::string>& notes) const {
+  OrderedJson variables = special_tokens_;
+  variables["tools"] = TemplateTools(input.tools);
+  variables["documents"] = nullptr;
+  std::optional<bool> thinks = options.enable_thinking;
+  if (!options.reasoning_effort.empty()) {
+    TQ_RETURN_IF_ERROR(SetEffort(chat_template, options.reasoning_effort, variables, notes));
+    if (!thinks) thinks = options.reasoning_effort != "none";
+  }
+  if (thinks) {
+    variables["enable_thinking"] = *thinks;
+    // A name of one family, which others use for something else.
+    if (chat_template.ReadsVariable("thinking") &&
+        !chat_template.ReadsVariable("enable_thinking")) {
+      variables["thinking"] = *thinks;
+    }
+  }
+  if (options.variables.is_object()) {
+    for (const auto& [name, value] : options.variables.items()) variables[name] = value;
+  }
+  return variables;
+}
+
+Result<RenderedPrompt> ChatPrompt::RenderPrompt(const ChatInput& input,
+                                                const ChatPromptOptions& options) const {
+  const Named& named = Choose(!input.tools.empty());
+  RenderedPrompt prompt;
+  TQ_ASSIGN_OR_RETURN(OrderedJson variables,
+                      Variables(named.chat_template, input, options, prompt.notes));
+  TQ_ASSIGN_OR_RETURN(const std::vector<ChatMessage> messages,
+                      FitMessages(input.messages, named.traits));
+  const auto render = [&](const std::vector<ChatMessage>& shown,
+                          bool add_generation_prompt) -> Result<std::string> {
+    variables["messages"] = TemplateMessages(shown, named.traits);
+    variables["add_generation_prompt"] = add_generation_prompt;
+    return named.chat_template.Render(variables);
+  };
+  Result<std::string> text = render(messages, options.add_generation_prompt);
+  if (!text.ok()) return text.status().WithContext("chat template");
+  prompt.text = std::move(text).value();
+  if (options.add_generation_prompt) {
+    const Result<std::string> closed = render(messages, false);
+    if (closed.ok()) prompt.opening_bytes = prompt.text.size() - CommonPrefix(prompt.text, *closed);
+  }
+  RepeatGenerated(messages, options.add_generation_prompt, named.traits.knows_thoughts, render,
+                  prompt);
+  return prompt;
 }
 
 Result<std::string> ChatPrompt::Render(const ChatInput& input,
                                        const ChatPromptOptions& options) const {
-  OrderedJson variables = special_tokens_;
-  variables["messages"] = input.messages;
-  variables["tools"] = input.tools;
-  variables["documents"] = nullptr;
-  variables["add_generation_prompt"] = options.add_generation_prompt;
-  if (options.enable_thinking) variables["enable_thinking"] = *options.enable_thinking;
-  const bool use_tools = tool_template_ && !input.tools.is_null();
-  Result<std::string> text = (use_tools ? *tool_template_ : template_).Render(variables);
-  if (!text.ok()) return text.status().WithContext("chat template");
-  return text;
+  TQ_ASSIGN_OR_RETURN(RenderedPrompt prompt, RenderPrompt(input, options));
+  return std::move(prompt.text);
+}
+
+GeneratedTurn RenderedPrompt::Turn(std::string generated, int64_t tag) const {
+  constexpr size_t kHistoryBytes = 64;
+  const size_t end = text.size() - opening_bytes;
+  const size_t begin = end > kHistoryBytes ? end - kHistoryBytes : 0;
+  GeneratedTurn turn;
+  turn.history_end = text.substr(begin, end - begin);
+  turn.opening = text.substr(end);
+  turn.prompt_hash = HashPrompt(text, kPromptHashStart);
+  turn.text = std::move(generated);
+  turn.tag = tag;
+  return turn;
 }
 
 }  // namespace tq

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "chat/messages.h"
+#include "chat/parse_messages.h"
 
 namespace tq {
 namespace {
@@ -56,21 +56,6 @@ TEST(ChatPrompt, BadDocuments) {
   EXPECT_NE(RenderHi(documents).find("expected a text or a list, found number"), std::string::npos);
   documents.tokenizer_config = R"({"chat_template": [{"name": "tool_use", "template": "T"}]})";
   EXPECT_NE(RenderHi(documents).find("expected one named \"default\""), std::string::npos);
-}
-
-TEST(ParseChatInput, BothForms) {
-  EXPECT_TRUE(ParseChatInput(kMessages, "x").value().tools.is_null());
-  const auto input = ParseChatInput(
-      R"({"tools": [{"z": 1, "a": 2}], "messages": [{"role": "user", "content": ""}]})", "x");
-  ASSERT_TRUE(input.ok());
-  EXPECT_EQ(input.value().tools.dump(), R"([{"z":1,"a":2}])");
-}
-
-TEST(ParseChatInput, Refused) {
-  for (const char* bad : {"", "{}", "[]", "3", "[3]", R"([{"content": "x"}])", R"([{"role": 1}])",
-                          R"({"messages": [{"role": "user"}], "tools": 3})"}) {
-    EXPECT_FALSE(ParseChatInput(bad, "x").ok()) << bad;
-  }
 }
 
 }  // namespace

@@ -62,6 +62,7 @@ Status AddedTokens::Add(AddedToken token, const Vocabulary& model, const std::st
                    " elsewhere in the file, found " + std::to_string(token.id));
   }
   if (known != nullptr) {
+    token.from_document |= known->from_document;
     tokens_[static_cast<size_t>(known - tokens_.data())] = std::move(token);
     return Status::Ok();
   }
@@ -78,15 +79,20 @@ Status AddedTokens::Add(AddedToken token, const Vocabulary& model, const std::st
 void AddedTokens::Index(const Normalizer* normalizer) {
   for (size_t i = 0; i < tokens_.size(); ++i) {
     AddedToken& token = tokens_[i];
-    token.decoded = token.content;
+    if (token.decoded.empty()) token.decoded = token.content;
     if (!token.normalized) {
       raw_.Insert(token.content, static_cast<uint32_t>(i));
       continue;
     }
     bool at_start = true;
     if (normalizer != nullptr) normalizer->Apply(&token.decoded, &at_start);
-    if (!token.decoded.empty()) normalized_.Insert(token.decoded, static_cast<uint32_t>(i));
+    // Of two tokens with one normalized form the first wins.
+    normalized_.Insert(token.decoded, static_cast<uint32_t>(i));
   }
+}
+
+void AddedTokens::LookInRawText() {
+  for (AddedToken& token : tokens_) token.normalized = false;
 }
 
 const AddedToken* AddedTokens::Find(int32_t id) const {
@@ -106,7 +112,7 @@ std::vector<TextPart> AddedTokens::CutNormalized(std::string_view text, bool ski
   return Cut(normalized_, text, skip_special);
 }
 
-std::vector<TextPart> AddedTokens::Cut(const Trie& trie, std::string_view text,
+std::vector<TextPart> AddedTokens::Cut(const ByteTrie& trie, std::string_view text,
                                        bool skip_special) const {
   std::vector<TextPart> parts;
   size_t done = 0;
@@ -133,35 +139,6 @@ std::vector<TextPart> AddedTokens::Cut(const Trie& trie, std::string_view text,
   }
   if (done < text.size()) parts.push_back({done, text.size(), -1});
   return parts;
-}
-
-void AddedTokens::Trie::Insert(std::string_view text, uint32_t token) {
-  uint32_t node = 0;
-  for (const char raw : text) {
-    const uint64_t key = static_cast<uint64_t>(node) << 8 | static_cast<unsigned char>(raw);
-    uint32_t child = child_.Get(key);
-    if (child == FlatMap::kNone) {
-      child = static_cast<uint32_t>(token_of_node_.size());
-      token_of_node_.push_back(FlatMap::kNone);
-      child_.Set(key, child);
-    }
-    node = child;
-  }
-  // Of two tokens with one normalized form the first wins.
-  if (token_of_node_[node] == FlatMap::kNone) token_of_node_[node] = token;
-}
-
-uint32_t AddedTokens::Trie::Longest(std::string_view text, size_t* length) const {
-  uint32_t best = FlatMap::kNone;
-  uint32_t node = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    node = child_.Get(static_cast<uint64_t>(node) << 8 | static_cast<unsigned char>(text[i]));
-    if (node == FlatMap::kNone) break;
-    if (token_of_node_[node] == FlatMap::kNone) continue;
-    best = token_of_node_[node];
-    *length = i + 1;
-  }
-  return best;
 }
 
 }  // namespace tq::tok

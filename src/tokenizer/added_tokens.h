@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/status.h"
+#include "tokenizer/byte_trie.h"
 #include "tokenizer/flat_map.h"
 #include "tokenizer/normalizer.h"
 #include "tokenizer/vocabulary.h"
@@ -23,8 +24,9 @@ struct AddedToken {
   bool rstrip = false;       // and behind it
   bool normalized = false;   // looked for in the normalized text
   bool special = false;
+  bool from_document = false;  // tokenizer.json lists it
   // What the decoder gets: the content, normalized when it is looked for in that form. Set by
-  // Index.
+  // Index unless given.
   std::string decoded;
 };
 
@@ -43,6 +45,8 @@ class AddedTokens {
   // A token that is there already gets new flags. Errors: kCorrupt when its id contradicts what the
   // model's vocabulary or an earlier token says.
   Status Add(AddedToken token, const Vocabulary& model, const std::string& where);
+  // All tokens so far are cut out before the normalizer, whatever they say.
+  void LookInRawText();
   // Call once after the last Add. normalizer may be null.
   void Index(const Normalizer* normalizer);
 
@@ -55,25 +59,13 @@ class AddedTokens {
   std::vector<TextPart> CutNormalized(std::string_view text, bool skip_special) const;
 
  private:
-  // Finds the longest token that starts at a position.
-  class Trie {
-   public:
-    void Insert(std::string_view text, uint32_t token);
-    // The token's index and its length in *length; FlatMap::kNone when there is none.
-    uint32_t Longest(std::string_view text, size_t* length) const;
-
-   private:
-    FlatMap child_;  // node << 8 | byte -> node
-    std::vector<uint32_t> token_of_node_{FlatMap::kNone};
-  };
-
-  std::vector<TextPart> Cut(const Trie& trie, std::string_view text, bool skip_special) const;
+  std::vector<TextPart> Cut(const ByteTrie& trie, std::string_view text, bool skip_special) const;
 
   std::vector<AddedToken> tokens_;
   Vocabulary ids_;
   FlatMap index_of_id_;
-  Trie raw_;
-  Trie normalized_;
+  ByteTrie raw_;  // values are indexes of tokens_
+  ByteTrie normalized_;
 };
 
 }  // namespace tq::tok

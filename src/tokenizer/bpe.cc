@@ -1,84 +1,90 @@
-// BPE: starts from the characters of a piece (or bytes, or the unknown token) and joins the pair of
-// lowest rank until none is left. Both spellings: byte-level and SentencePiece-like.
+#include "tokenizer/bpe.h"
+
 #include <algorithm>
 #include <array>
 #include <functional>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
-#include "base/json.h"
-#include "tokenizer/component.h"
-#include "tokenizer/flat_map.h"
-#include "tokenizer/token_model.h"
 #include "tokenizer/unicode.h"
+#include "tokenizer/word_cache.h"
 
 namespace tq::tok {
 namespace {
 
-constexpr size_t kMaxMerges = size_t{1} << 24;
+constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581
 
-uint64_t PairKey(int32_t left, int32_t right) {
-  return static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 | static_cast<uint32_t>(right);
-}
+// A vocabulary and the tables that follow from it.
+class IndexedBpe {
+ public:
+  explicit IndexedBpe(Bpe bpe) : bpe_(std::move(bpe)) {
+    low_ids_.fill(-1);
+    for (const std::string& content : bpe_.vocabulary.contents()) {
+      size_t pos = 0;
+      const char32_t c = content.empty() ? 0 : NextChar(content, &pos);
+      if (pos == 0 || pos != content.size()) continue;
+      const int32_t id = bpe_.vocabulary.Id(content);
+      id_of_char_.Set(c, static_cast<uint32_t>(id));
+      if (c < low_ids_.size()) low_ids_[c] = id;
+    }
+    FindByteTokens(bpe_.vocabulary, &byte_ids_);
+    cuts_at_marks_ = CanCutAtMarks();
+  }
 
-struct Bpe {
-  Vocabulary vocabulary;
-  FlatMap id_of_char;  // tokens of one character
-  std::array<int32_t, 256> byte_ids;
-  FlatMap rank_of_pair;
-  std::vector<int32_t> id_of_rank;  // what a pair becomes
-  std::string continuing_subword_prefix;
-  std::string end_of_word_suffix;
-  int32_t unk_id = -1;
-  bool fuse_unk = false;
-  bool byte_fallback = false;
-  bool ignore_merges = false;
-
+  const Bpe& bpe() const { return bpe_; }
   int32_t IdOf(char32_t c) const {
-    const uint32_t id = id_of_char.Get(c);
+    if (c < low_ids_.size()) return low_ids_[c];
+    const uint32_t id = id_of_char_.Get(c);
     return id == FlatMap::kNone ? -1 : static_cast<int32_t>(id);
   }
+  int32_t ByteId(char byte) const { return byte_ids_[static_cast<unsigned char>(byte)]; }
+  uint32_t Rank(int32_t left, int32_t right) const {
+    return bpe_.rank_of_pair.Get(Bpe::PairKey(left, right));
+  }
+  bool cuts_at_marks() const { return cuts_at_marks_; }
+
+ private:
+  // Whether no merge joins something with a space mark behind it: then a text without pre-tokenizer
+  // falls into words that know nothing of each other.
+  bool CanCutAtMarks() const {
+    if (bpe_.ignore_merges || !bpe_.continuing_subword_prefix.empty() ||
+        !bpe_.end_of_word_suffix.empty() || bpe_.vocabulary.Id(kSpaceMark) < 0) {
+      return false;
+    }
+    for (const int32_t id : bpe_.id_of_rank) {
+      const std::string_view content = bpe_.vocabulary.Content(id);
+      for (size_t at = content.find(kSpaceMark, 1); at != std::string_view::npos;
+           at = content.find(kSpaceMark, at + 1)) {
+        if (!content.substr(0, at).ends_with(kSpaceMark)) return false;
+      }
+    }
+    return true;
+  }
+
+  Bpe bpe_;
+  FlatMap id_of_char_;                  // tokens of one character
+  std::array<int32_t, 0x200> low_ids_;  // the same for the byte characters
+  std::array<int32_t, 256> byte_ids_{};
+  bool cuts_at_marks_ = false;
 };
 
 class BpeSession : public ModelSession {
  public:
-  explicit BpeSession(const Bpe& bpe) : bpe_(bpe) {}
+  explicit BpeSession(const IndexedBpe& model) : model_(model), bpe_(model.bpe()) {}
 
   void Encode(std::string_view piece, std::vector<int32_t>* ids) override {
-    if (bpe_.ignore_merges) {
-      const int32_t whole = bpe_.vocabulary.Id(piece);
-      if (whole >= 0) {
-        ids->push_back(whole);
-        return;
-      }
+    if (!model_.cuts_at_marks()) return EncodeWord(piece, ids);
+    size_t begin = 0;
+    for (size_t at = piece.find(kSpaceMark, 1); at != std::string_view::npos;
+         at = piece.find(kSpaceMark, at + 1)) {
+      if (piece.substr(0, at).ends_with(kSpaceMark)) continue;
+      EncodeWord(piece.substr(begin, at - begin), ids);
+      begin = at;
     }
-    const bool remember = piece.size() <= kMaxCachedBytes;
-    if (remember) {
-      const auto it = words_.find(piece);
-      if (it != words_.end()) {
-        ids->insert(ids->end(), it->second.begin(), it->second.end());
-        return;
-      }
-    }
-    const size_t first = ids->size();
-    StartSymbols(piece);
-    MergeAll();
-    if (!symbols_.empty()) {  // the first symbol is never merged away
-      for (int64_t at = 0; at >= 0; at = symbols_[static_cast<size_t>(at)].next) {
-        ids->push_back(symbols_[static_cast<size_t>(at)].id);
-      }
-    }
-    if (remember && words_.size() < kMaxCachedWords) {
-      words_.emplace(
-          std::string(piece),
-          std::vector<int32_t>(ids->begin() + static_cast<std::ptrdiff_t>(first), ids->end()));
-    }
+    EncodeWord(piece.substr(begin), ids);
   }
 
  private:
-  static constexpr size_t kMaxCachedBytes = 64;
-  static constexpr size_t kMaxCachedWords = 1 << 15;
+  static constexpr size_t kMaxScannedSymbols = 24;
   static constexpr int kPositionBits = 40;
 
   struct Symbol {
@@ -87,34 +93,42 @@ class BpeSession : public ModelSession {
     int32_t id;
     bool alive;
   };
-  struct WordHash {
-    using is_transparent = void;
-    size_t operator()(std::string_view word) const { return std::hash<std::string_view>{}(word); }
-  };
 
-  void AddSymbol(int32_t id) {
-    const auto at = static_cast<int64_t>(symbols_.size());
-    if (at > 0) symbols_.back().next = at;
-    symbols_.push_back({at - 1, -1, id, true});
+  void EncodeWord(std::string_view word, std::vector<int32_t>* ids) {
+    if (cache_.Find(word, ids)) return;
+    const size_t first = ids->size();
+    const int32_t whole = bpe_.ignore_merges ? bpe_.vocabulary.Id(word) : -1;
+    if (whole >= 0) {
+      ids->push_back(whole);
+    } else {
+      start_ids_.clear();
+      StartSymbols(word);
+      if (start_ids_.size() <= kMaxScannedSymbols) {
+        MergeByScan();
+      } else {
+        MergeByHeap();
+      }
+      ids->insert(ids->end(), start_ids_.begin(), start_ids_.end());
+    }
+    cache_.Add(word, std::span(*ids).subspan(first));
   }
 
   void StartSymbols(std::string_view piece) {
-    symbols_.clear();
     bool unk_waits = false;
     for (size_t pos = 0; pos < piece.size();) {
       std::string_view symbol;
       const int32_t id = NextSymbol(piece, &pos, &symbol);
       if (id >= 0) {
-        if (std::exchange(unk_waits, false)) AddSymbol(bpe_.unk_id);
-        AddSymbol(id);
+        if (std::exchange(unk_waits, false)) start_ids_.push_back(bpe_.unk_id);
+        start_ids_.push_back(id);
         continue;
       }
       if (bpe_.byte_fallback && AddBytes(symbol)) continue;
       if (bpe_.unk_id < 0) continue;
-      if (unk_waits && !bpe_.fuse_unk) AddSymbol(bpe_.unk_id);
+      if (unk_waits && !bpe_.fuse_unk) start_ids_.push_back(bpe_.unk_id);
       unk_waits = true;
     }
-    if (unk_waits) AddSymbol(bpe_.unk_id);
+    if (unk_waits) start_ids_.push_back(bpe_.unk_id);
   }
 
   // The id of the character at *pos, or -1; *symbol: with the prefix and suffix that apply.
@@ -124,7 +138,7 @@ class BpeSession : public ModelSession {
     const bool prefixed = begin > 0 && !bpe_.continuing_subword_prefix.empty();
     const bool suffixed = *pos == piece.size() && !bpe_.end_of_word_suffix.empty();
     *symbol = piece.substr(begin, *pos - begin);
-    if (!prefixed && !suffixed) return bpe_.IdOf(c);
+    if (!prefixed && !suffixed) return model_.IdOf(c);
     decorated_.clear();
     if (prefixed) decorated_ += bpe_.continuing_subword_prefix;
     decorated_ += *symbol;
@@ -135,20 +149,53 @@ class BpeSession : public ModelSession {
 
   // False, adding nothing, when one of the bytes has no token.
   bool AddBytes(std::string_view bytes) {
-    const auto id_of = [&](char byte) { return bpe_.byte_ids[static_cast<unsigned char>(byte)]; };
-    if (std::any_of(bytes.begin(), bytes.end(), [&](char byte) { return id_of(byte) < 0; })) {
+    if (std::any_of(bytes.begin(), bytes.end(), [&](char b) { return model_.ByteId(b) < 0; })) {
       return false;
     }
-    for (const char byte : bytes) AddSymbol(id_of(byte));
+    for (const char byte : bytes) start_ids_.push_back(model_.ByteId(byte));
     return true;
   }
 
-  // The heap entry of the pair that starts at `at`: rank above position. False: no merge there.
+  // Short words: look for the best pair each time. start_ids_ in and out.
+  void MergeByScan() {
+    std::array<uint32_t, kMaxScannedSymbols> ranks;
+    std::vector<int32_t>& symbols = start_ids_;
+    for (size_t i = 0; i + 1 < symbols.size(); ++i) {
+      ranks[i] = model_.Rank(symbols[i], symbols[i + 1]);
+    }
+    while (symbols.size() > 1) {
+      const auto ranks_end = ranks.begin() + static_cast<std::ptrdiff_t>(symbols.size() - 1);
+      const auto best = std::min_element(ranks.begin(), ranks_end);
+      if (*best == FlatMap::kNone) return;
+      const auto at = static_cast<size_t>(best - ranks.begin());
+      symbols[at] = bpe_.id_of_rank[*best];
+      symbols.erase(symbols.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+      std::copy(best + 1, ranks_end, best);
+      if (at + 1 < symbols.size()) ranks[at] = model_.Rank(symbols[at], symbols[at + 1]);
+      if (at > 0) ranks[at - 1] = model_.Rank(symbols[at - 1], symbols[at]);
+    }
+  }
+
+  // Long ones: O(n log n). start_ids_ in and out.
+  void MergeByHeap() {
+    symbols_.clear();
+    for (size_t i = 0; i < start_ids_.size(); ++i) {
+      const auto at = static_cast<int64_t>(i);
+      symbols_.push_back({at - 1, i + 1 < start_ids_.size() ? at + 1 : -1, start_ids_[i], true});
+    }
+    MergeAll();
+    start_ids_.clear();
+    for (int64_t at = 0; at >= 0; at = symbols_[static_cast<size_t>(at)].next) {
+      start_ids_.push_back(symbols_[static_cast<size_t>(at)].id);  // the first one always lives
+    }
+  }
+
+  // *entry: the heap entry of the pair that starts at `at`: rank above position. False: no merge
+  // there.
   bool Candidate(int64_t at, uint64_t* entry) const {
     const Symbol& symbol = symbols_[static_cast<size_t>(at)];
     if (symbol.next < 0) return false;
-    const uint32_t rank =
-        bpe_.rank_of_pair.Get(PairKey(symbol.id, symbols_[static_cast<size_t>(symbol.next)].id));
+    const uint32_t rank = model_.Rank(symbol.id, symbols_[static_cast<size_t>(symbol.next)].id);
     if (rank == FlatMap::kNone) return false;
     *entry = static_cast<uint64_t>(rank) << kPositionBits | static_cast<uint64_t>(at);
     return true;
@@ -200,116 +247,32 @@ class BpeSession : public ModelSession {
     Push(at);
   }
 
+  const IndexedBpe& model_;
   const Bpe& bpe_;
+  std::vector<int32_t> start_ids_;
   std::vector<Symbol> symbols_;
   std::vector<uint64_t> start_;
   std::vector<uint64_t> heap_;
   std::string decorated_;
-  std::unordered_map<std::string, std::vector<int32_t>, WordHash, std::equal_to<>> words_;
+  WordCache cache_;
 };
 
 class BpeModel : public TokenModel {
  public:
-  explicit BpeModel(Bpe bpe) : bpe_(std::move(bpe)) {}
+  explicit BpeModel(Bpe bpe) : model_(std::move(bpe)) {}
   std::unique_ptr<ModelSession> StartSession() const override {
-    return std::make_unique<BpeSession>(bpe_);
+    return std::make_unique<BpeSession>(model_);
   }
-  const Vocabulary& vocabulary() const override { return bpe_.vocabulary; }
+  const Vocabulary& vocabulary() const override { return model_.bpe().vocabulary; }
 
  private:
-  Bpe bpe_;
+  IndexedBpe model_;
 };
-
-// One merge: "a b" or ["a", "b"].
-Result<std::pair<std::string_view, std::string_view>> ParseMerge(const Json& json,
-                                                                 const std::string& where) {
-  if (json.is_array() && json.size() == 2 && json[0].is_string() && json[1].is_string()) {
-    return std::pair<std::string_view, std::string_view>(json[0].get_ref<const std::string&>(),
-                                                         json[1].get_ref<const std::string&>());
-  }
-  if (json.is_string()) {
-    const std::string_view text = json.get_ref<const std::string&>();
-    const size_t space = text.find(' ');
-    if (space != std::string_view::npos && text.find(' ', space + 1) == std::string_view::npos) {
-      return std::pair(text.substr(0, space), text.substr(space + 1));
-    }
-  }
-  return Corrupt(where + ": expected \"left right\" or [\"left\", \"right\"]");
-}
-
-Status ReadMerges(const Json& merges, const std::string& where, Bpe* bpe) {
-  if (!merges.is_array()) {
-    return Corrupt(where + ": expected a list, found " + merges.type_name());
-  }
-  if (merges.size() > kMaxMerges) {
-    return Corrupt(where + ": " + std::to_string(merges.size()) + " entries, at most " +
-                   std::to_string(kMaxMerges) + " are allowed");
-  }
-  bpe->rank_of_pair.Reserve(merges.size());
-  std::string joined;
-  for (size_t i = 0; i < merges.size(); ++i) {
-    if (merges[i].is_string() && merges[i].get_ref<const std::string&>().starts_with("#version")) {
-      continue;
-    }
-    const auto place = [&] { return where + "[" + std::to_string(i) + "]"; };
-    const auto merge = ParseMerge(merges[i], std::string());
-    if (!merge.ok()) return Corrupt(place() + merge.status().message());
-    const auto [left, right] = *merge;
-    joined.assign(left);
-    joined += right.substr(std::min(right.size(), bpe->continuing_subword_prefix.size()));
-    const std::pair<std::string_view, int32_t> parts[] = {{left, bpe->vocabulary.Id(left)},
-                                                          {right, bpe->vocabulary.Id(right)},
-                                                          {joined, bpe->vocabulary.Id(joined)}};
-    for (const auto& [content, id] : parts) {
-      if (id < 0) return Corrupt(place() + ": the vocabulary has no token " + Quoted(content));
-    }
-    bpe->rank_of_pair.Set(PairKey(parts[0].second, parts[1].second),
-                          static_cast<uint32_t>(bpe->id_of_rank.size()));
-    bpe->id_of_rank.push_back(parts[2].second);
-  }
-  return Status::Ok();
-}
-
-// Tables that follow from the vocabulary.
-void IndexVocabulary(Bpe* bpe) {
-  for (const std::string& content : bpe->vocabulary.contents()) {
-    size_t pos = 0;
-    const char32_t c = content.empty() ? 0 : NextChar(content, &pos);
-    if (pos > 0 && pos == content.size()) {
-      bpe->id_of_char.Set(c, static_cast<uint32_t>(bpe->vocabulary.Id(content)));
-    }
-  }
-  constexpr std::string_view kHex = "0123456789ABCDEF";
-  for (size_t byte = 0; byte < 256; ++byte) {
-    const std::string content = std::string("<0x") + kHex[byte >> 4] + kHex[byte & 15] + '>';
-    bpe->byte_ids[byte] = bpe->vocabulary.Id(content);
-  }
-}
 
 }  // namespace
 
-Result<std::unique_ptr<TokenModel>> MakeBpe(const Json& json, const std::string& where) {
-  ConfigReader reader(json, where);
-  Bpe bpe;
-  const double dropout = reader.Number("dropout", 0.0);
-  const std::string unk_token = reader.String("unk_token", "");
-  bpe.continuing_subword_prefix = reader.String("continuing_subword_prefix", "");
-  bpe.end_of_word_suffix = reader.String("end_of_word_suffix", "");
-  bpe.fuse_unk = reader.Bool("fuse_unk", false);
-  bpe.byte_fallback = reader.Bool("byte_fallback", false);
-  bpe.ignore_merges = reader.Bool("ignore_merges", false);
-  const Json* vocab = reader.Raw("vocab");
-  const Json* merges = reader.Raw("merges");
-  TQ_RETURN_IF_ERROR(reader.status());
-  if (vocab == nullptr || merges == nullptr) {
-    return Corrupt(where + ": vocab or merges is missing");
-  }
-  if (dropout != 0.0) return Unsupported(where + ": dropout gives random ids; set it to null");
-  TQ_ASSIGN_OR_RETURN(bpe.vocabulary, Vocabulary::FromJson(*vocab, where + ": vocab"));
-  TQ_RETURN_IF_ERROR(ReadMerges(*merges, where + ": merges", &bpe));
-  IndexVocabulary(&bpe);
-  if (!unk_token.empty()) bpe.unk_id = bpe.vocabulary.Id(unk_token);
-  return std::unique_ptr<TokenModel>(std::make_unique<BpeModel>(std::move(bpe)));
+std::unique_ptr<TokenModel> MakeBpeModel(Bpe bpe) {
+  return std::make_unique<BpeModel>(std::move(bpe));
 }
 
 }  // namespace tq::tok

@@ -15,6 +15,8 @@ namespace tq::tok {
 
 // Largest id that a file may use.
 inline constexpr int64_t kMaxTokenId = int64_t{1} << 24;
+// Longest token that a model may look for from every position of a text: bounds the cost of a byte.
+inline constexpr size_t kMaxTokenBytes = 1024;
 // A chain of components that could make a text longer than this many times is refused: a small file
 // must not make a small prompt eat the memory.
 inline constexpr double kMaxGrowth = 256.0;

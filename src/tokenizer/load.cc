@@ -1,4 +1,4 @@
-// tokenizer.json (+ tokenizer_config.json) -> PipelineParts.
+// The files of a tokenizer -> PipelineParts.
 #include <charconv>
 #include <utility>
 
@@ -7,12 +7,17 @@
 #include "base/json.h"
 #include "tokenizer/component.h"
 #include "tokenizer/pipeline.h"
+#include "tokenizer/sentencepiece.h"
+#include "tokenizer/tiktoken.h"
 
 namespace tq::tok {
 namespace {
 
 constexpr std::string_view kFile = "tokenizer.json";
 constexpr std::string_view kConfigFile = "tokenizer_config.json";
+constexpr std::string_view kAddedFile = "added_tokens.json";
+constexpr std::string_view kTiktokenFile = "tiktoken.model";
+constexpr std::string_view kModelFile = "tokenizer.model";
 
 Status ReadAddedTokens(const Json& list, PipelineParts* parts) {
   const std::string where = std::string(kFile) + ": added_tokens";
@@ -20,6 +25,7 @@ Status ReadAddedTokens(const Json& list, PipelineParts* parts) {
   for (size_t i = 0; i < list.size(); ++i) {
     const std::string place = where + "[" + std::to_string(i) + "]";
     TQ_ASSIGN_OR_RETURN(AddedToken token, ParseAddedToken(list[i], place));
+    token.from_document = true;
     const auto id = list[i].find("id");
     TQ_ASSIGN_OR_RETURN(token.id, ParseTokenId(id == list[i].end() ? Json() : *id, place + ": id"));
     TQ_RETURN_IF_ERROR(
@@ -66,8 +72,13 @@ Status ReadConfigAddedTokens(const Json& table, PipelineParts* parts) {
 // no id anywhere is left alone: no model has a row for it.
 Status AddNamedToken(const Json& json, const std::string& where, PipelineParts* parts) {
   TQ_ASSIGN_OR_RETURN(AddedToken token, ParseNamedToken(json, where));
-  if (parts->added_tokens.Find(token.content) != nullptr) return Status::Ok();
-  token.id = parts->model->vocabulary().Id(token.content);
+  if (const AddedToken* known = parts->added_tokens.Find(token.content); known != nullptr) {
+    // tokenizer.json says itself what is special.
+    if (known->special || known->from_document) return Status::Ok();
+    token = *known;
+  } else {
+    token.id = parts->model->vocabulary().Id(token.content);
+  }
   if (token.id < 0) return Status::Ok();
   token.special = true;
   return parts->added_tokens.Add(std::move(token), parts->model->vocabulary(), where);
@@ -115,8 +126,7 @@ Status ReadBosEosFlags(ConfigReader* config, PipelineParts* parts) {
   return config->status();
 }
 
-Status ReadConfig(std::string_view text, PipelineParts* parts) {
-  TQ_ASSIGN_OR_RETURN(const Json json, ParseJson(text, kConfigFile));
+Status ReadConfig(const Json& json, PipelineParts* parts) {
   ConfigReader config(json, std::string(kConfigFile));
   TQ_RETURN_IF_ERROR(config.status());
   if (const Json* table = config.Raw("added_tokens_decoder"); table != nullptr) {
@@ -135,10 +145,23 @@ Status CheckGrowth(const PipelineParts& parts) {
                      ": normalizer and pre_tokenizer could make a text too long");
 }
 
-}  // namespace
+// added_tokens.json: content -> id, beside files that cannot hold them.
+Status ReadAddedFile(std::string_view text, PipelineParts* parts) {
+  TQ_ASSIGN_OR_RETURN(const Json json, ParseJson(text, kAddedFile));
+  const std::string where(kAddedFile);
+  if (!json.is_object()) return Corrupt(where + ": expected an object, found " + json.type_name());
+  for (const auto& [content, id] : json.items()) {
+    if (parts->added_tokens.Find(content) != nullptr) continue;
+    AddedToken token;
+    token.content = content;
+    TQ_ASSIGN_OR_RETURN(token.id, ParseTokenId(id, where + ": " + Quoted(content)));
+    TQ_RETURN_IF_ERROR(
+        parts->added_tokens.Add(std::move(token), parts->model->vocabulary(), where));
+  }
+  return Status::Ok();
+}
 
-Result<PipelineParts> LoadPipelineParts(std::string_view tokenizer_json,
-                                        std::string_view tokenizer_config_json) {
+Result<PipelineParts> LoadDocument(std::string_view tokenizer_json) {
   TQ_ASSIGN_OR_RETURN(const Json json, ParseJson(tokenizer_json, kFile));
   ConfigReader reader(json, std::string(kFile));
   const Json* model = reader.Raw("model");
@@ -162,13 +185,86 @@ Result<PipelineParts> LoadPipelineParts(std::string_view tokenizer_json,
   const Json* decoder = reader.Raw("decoder");
   TQ_ASSIGN_OR_RETURN(parts.decoders,
                       MakeDecoderChain(decoder == nullptr ? Json() : *decoder, place("decoder")));
-  TQ_RETURN_IF_ERROR(CheckGrowth(parts));
   if (const Json* list = reader.Raw("added_tokens"); list != nullptr) {
     TQ_RETURN_IF_ERROR(ReadAddedTokens(*list, &parts));
   }
-  if (!tokenizer_config_json.empty()) TQ_RETURN_IF_ERROR(ReadConfig(tokenizer_config_json, &parts));
+  return parts;
+}
+
+Result<Json> ParseConfig(std::string_view text) {
+  if (text.empty()) return Json(Json::object());
+  return ParseJson(text, kConfigFile);
+}
+
+Result<PipelineParts> FinishParts(PipelineParts parts, const Json& config) {
+  TQ_RETURN_IF_ERROR(CheckGrowth(parts));
+  TQ_RETURN_IF_ERROR(ReadConfig(config, &parts));
+  return parts;
+}
+
+Result<PipelineParts> LoadTiktoken(std::string_view file, std::string_view name,
+                                   const TokenizerFiles& files) {
+  const std::string where(name);
+  TQ_ASSIGN_OR_RETURN(const Json config, ParseConfig(files.tokenizer_config_json));
+  ConfigReader reader(config, std::string(kConfigFile));
+  const std::string tokenizer_class = reader.String("tokenizer_class", "");
+  TQ_RETURN_IF_ERROR(reader.status());
+  TQ_ASSIGN_OR_RETURN(PipelineParts parts, LoadTiktokenParts(file, where, tokenizer_class));
+  if (!files.added_tokens_json.empty()) {
+    TQ_RETURN_IF_ERROR(ReadAddedFile(files.added_tokens_json, &parts));
+  }
+  TQ_ASSIGN_OR_RETURN(parts, FinishParts(std::move(parts), config));
+  TQ_RETURN_IF_ERROR(AddReservedTokens(where, &parts));
+  parts.added_tokens.Index(nullptr);
+  return parts;
+}
+
+Result<PipelineParts> LoadSentencePiece(const TokenizerFiles& files) {
+  TQ_ASSIGN_OR_RETURN(const Json config, ParseConfig(files.tokenizer_config_json));
+  ConfigReader reader(config, std::string(kConfigFile));
+  SentencePieceOptions options;
+  options.tokenizer_class = reader.String("tokenizer_class", "");
+  options.legacy = reader.Bool("legacy", true);
+  options.add_prefix_space = reader.Bool("add_prefix_space", true);
+  TQ_RETURN_IF_ERROR(reader.status());
+  TQ_ASSIGN_OR_RETURN(
+      PipelineParts parts,
+      LoadSentencePieceParts(files.tokenizer_model, std::string(kModelFile), options));
+  if (!files.added_tokens_json.empty()) {
+    TQ_RETURN_IF_ERROR(ReadAddedFile(files.added_tokens_json, &parts));
+  }
+  TQ_ASSIGN_OR_RETURN(parts, FinishParts(std::move(parts), config));
+  // The normalizer would put the dummy prefix before every one of them.
+  parts.added_tokens.LookInRawText();
   parts.added_tokens.Index(parts.normalizer.get());
   return parts;
+}
+
+}  // namespace
+
+Result<PipelineParts> LoadPipelineParts(std::string_view tokenizer_json,
+                                        std::string_view tokenizer_config_json) {
+  TQ_ASSIGN_OR_RETURN(PipelineParts parts, LoadDocument(tokenizer_json));
+  TQ_ASSIGN_OR_RETURN(const Json config, ParseConfig(tokenizer_config_json));
+  TQ_ASSIGN_OR_RETURN(parts, FinishParts(std::move(parts), config));
+  parts.added_tokens.Index(parts.normalizer.get());
+  return parts;
+}
+
+Result<PipelineParts> LoadPipelineParts(const TokenizerFiles& files) {
+  if (!files.tokenizer_json.empty()) {
+    return LoadPipelineParts(files.tokenizer_json, files.tokenizer_config_json);
+  }
+  if (!files.tiktoken_model.empty()) {
+    return LoadTiktoken(files.tiktoken_model, kTiktokenFile, files);
+  }
+  if (LooksLikeTiktoken(files.tokenizer_model)) {
+    return LoadTiktoken(files.tokenizer_model, kModelFile, files);
+  }
+  if (!files.tokenizer_model.empty()) return LoadSentencePiece(files);
+  return NotFound(
+      "expected tokenizer.json, tiktoken.model or tokenizer.model, found none: put one beside the "
+      "weights, or use token ids instead of text");
 }
 
 }  // namespace tq::tok

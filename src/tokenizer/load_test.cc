@@ -216,7 +216,7 @@ TEST(Load, UnknownConstructsAreNamed) {
   };
   refused("/model", R"({"type": "Quantum"})", "\"Quantum\"");
   refused("/model/dropout", "0.1", "dropout");
-  refused("/normalizer", R"({"type": "Precompiled"})", "\"Precompiled\"");
+  refused("/normalizer", R"({"type": "Nmt"})", "\"Nmt\"");
   refused("/pre_tokenizer", R"({"type": "Sequence", "pretokenizers": [{"type": "New"}]})", "[0]");
   refused("/pre_tokenizer",
           R"({"type": "Split", "pattern": {"String": "a"}, "behavior": "Sideways"})", "Sideways");

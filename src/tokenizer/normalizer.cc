@@ -180,6 +180,8 @@ constexpr Factory<NormalizerPtr> kFactories[] = {
     {"Lowercase", &MakePlain<LowercaseNormalizer>},
     {"StripAccents", &MakePlain<StripAccentsNormalizer>},
     {"ByteLevel", &MakePlain<ByteLevelNormalizer>},
+    {"BertNormalizer", &MakeBertNormalizer},
+    {"Precompiled", &MakePrecompiled},
     {"Strip", &MakeStrip},
     {"Prepend", &MakePrepend},
     {"Replace", &MakeReplace},

@@ -19,6 +19,10 @@ class Normalizer {
   virtual double Growth() const = 0;
 };
 
+// Factories with a file of their own; the others are in normalizer.cc.
+Result<std::unique_ptr<Normalizer>> MakeBertNormalizer(const Json& json, const std::string& where);
+Result<std::unique_ptr<Normalizer>> MakePrecompiled(const Json& json, const std::string& where);
+
 // Errors: kCorrupt, kUnsupported naming the type.
 Result<std::unique_ptr<Normalizer>> MakeNormalizer(const Json& json, const std::string& where);
 

@@ -40,6 +40,7 @@ Result<Pattern> Pattern::FromJson(const Json& json, const std::string& where) {
 Result<Pattern> Pattern::FromRegex(std::string_view regex, const std::string& where) {
   Pattern pattern;
   TQ_ASSIGN_OR_RETURN(pattern.regex_, Regex::Compile(regex, where));
+  pattern.fast_regex_ = FastRegex::Compile(regex);
   return pattern;
 }
 
@@ -67,14 +68,17 @@ void Pattern::Find(std::string_view text, std::vector<Chunk>* chunks) const {
     chunks->push_back({begin, end, true});
     done = end;
   };
-  if (regex_ != nullptr) {
+  size_t begin = 0;
+  size_t end = 0;
+  if (fast_regex_ != nullptr) {
+    FastScan scan(*fast_regex_, text);
+    while (scan.Next(&begin, &end)) on_match(begin, end);
+  } else if (regex_ != nullptr) {
     RegexScan scan(*regex_, text);
-    size_t begin = 0;
-    size_t end = 0;
     while (scan.Next(&begin, &end)) on_match(begin, end);
   } else if (predicate_ != nullptr) {
     for (size_t pos = 0; pos < text.size();) {
-      const size_t begin = pos;
+      begin = pos;
       if (predicate_(NextChar(text, &pos))) on_match(begin, pos);
     }
   } else {
@@ -96,6 +100,9 @@ std::string Pattern::ReplaceAll(std::string_view text, std::string_view content)
 
 double Pattern::ReplaceGrowth(size_t content_bytes) const {
   const auto content = static_cast<double>(content_bytes);
+  if (fast_regex_ != nullptr && fast_regex_->min_match_chars() > 0) {
+    return std::max(1.0, content / static_cast<double>(fast_regex_->min_match_chars()));
+  }
   // A regex may match the empty text before every byte.
   if (regex_ != nullptr) return 1.0 + content;
   const double match = predicate_ != nullptr ? 1.0 : static_cast<double>(literal_.size());

@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/status.h"
+#include "tokenizer/fast_regex.h"
 #include "tokenizer/regex.h"
 
 namespace tq::tok {
@@ -38,6 +39,7 @@ class Pattern {
  private:
   Pattern() = default;
   std::shared_ptr<const Regex> regex_;
+  std::shared_ptr<const FastRegex> fast_regex_;  // null, or finds the same as regex_
   std::string literal_;
   Predicate predicate_ = nullptr;
 };

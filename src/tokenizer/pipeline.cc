@@ -142,4 +142,9 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::Load(std::string_view tokenizer_js
   return std::unique_ptr<Tokenizer>(std::make_unique<tok::Pipeline>(std::move(parts)));
 }
 
+Result<std::unique_ptr<Tokenizer>> Tokenizer::Load(const TokenizerFiles& files) {
+  TQ_ASSIGN_OR_RETURN(tok::PipelineParts parts, tok::LoadPipelineParts(files));
+  return std::unique_ptr<Tokenizer>(std::make_unique<tok::Pipeline>(std::move(parts)));
+}
+
 }  // namespace tq

@@ -54,5 +54,7 @@ class Pipeline : public Tokenizer {
 // Errors: kCorrupt with the place, kUnsupported naming the construct.
 Result<PipelineParts> LoadPipelineParts(std::string_view tokenizer_json,
                                         std::string_view tokenizer_config_json);
+// The first of tokenizer.json, tiktoken.model, tokenizer.model. Errors also: kNotFound.
+Result<PipelineParts> LoadPipelineParts(const TokenizerFiles& files);
 
 }  // namespace tq::tok

@@ -67,6 +67,19 @@ class WhitespacePreTokenizer : public PreTokenizer {
   }
 };
 
+class BertPreTokenizer : public PreTokenizer {
+ public:
+  void Apply(Pieces* pieces) const override {
+    SplitPieces(space_, SplitBehavior::kRemoved, false, pieces);
+    SplitPieces(punctuation_, SplitBehavior::kIsolated, false, pieces);
+  }
+  double Growth() const override { return 1.0; }
+
+ private:
+  Pattern space_ = Pattern::EachChar(&IsWhiteSpace);
+  Pattern punctuation_ = Pattern::EachChar(&IsPunctuation);
+};
+
 }  // namespace
 
 Result<PreTokenizerPtr> MakeSplit(const Json& json, const std::string& where) {
@@ -103,6 +116,11 @@ Result<PreTokenizerPtr> MakeWhitespace(const Json&, const std::string&) {
 
 Result<PreTokenizerPtr> MakeWhitespaceSplit(const Json&, const std::string&) {
   return NewSplit(Pattern::EachChar(&IsWhiteSpace), SplitBehavior::kRemoved);
+}
+
+// White space goes; each punctuation character is a piece.
+Result<PreTokenizerPtr> MakeBertPreTokenizer(const Json&, const std::string&) {
+  return PreTokenizerPtr(std::make_unique<BertPreTokenizer>());
 }
 
 Result<PreTokenizerPtr> MakeCharDelimiterSplit(const Json& json, const std::string& where) {

@@ -19,9 +19,14 @@ const OnigUChar* Bytes(std::string_view text) {
 }
 
 // Compilation touches tables of the library.
-std::mutex& CompileMutex() {
+std::mutex& LibraryMutex() {
   static std::mutex mutex;
   return mutex;
+}
+
+void InitializeLibrary() {
+  OnigEncoding encodings[] = {ONIG_ENCODING_UTF8};
+  onig_initialize(encodings, 1);
 }
 
 }  // namespace
@@ -41,9 +46,8 @@ Result<std::shared_ptr<const Regex>> Regex::Compile(std::string_view pattern,
                    std::to_string(pattern.size()) + " bytes, at most " +
                    std::to_string(kMaxPatternBytes) + " are allowed");
   }
-  const std::lock_guard<std::mutex> lock(CompileMutex());
-  OnigEncoding encodings[] = {ONIG_ENCODING_UTF8};
-  onig_initialize(encodings, 1);
+  const std::lock_guard<std::mutex> lock(LibraryMutex());
+  InitializeLibrary();
   auto handle = std::make_unique<Handle>();
   OnigErrorInfo info;
   const OnigUChar* begin = Bytes(pattern);
@@ -103,6 +107,29 @@ bool RegexScan::Next(size_t* begin, size_t* end) {
   }
   from_ = text_.size() + 1;
   return false;
+}
+
+bool AppendPropertyRanges(std::string_view name, std::vector<CharSet::Range>* ranges) {
+  const std::lock_guard<std::mutex> lock(LibraryMutex());
+  InitializeLibrary();
+  // The interface takes bytes that it may write to, and does not.
+  std::string copy(name);
+  auto* begin = reinterpret_cast<OnigUChar*>(copy.data());
+  const int ctype = ONIGENC_PROPERTY_NAME_TO_CTYPE(ONIG_ENCODING_UTF8, begin, begin + copy.size());
+  if (ctype < 0) return false;
+  OnigCodePoint sb_out = 0;
+  const OnigCodePoint* table = nullptr;  // a count, then pairs
+  if (ONIGENC_GET_CTYPE_CODE_RANGE(ONIG_ENCODING_UTF8, static_cast<OnigCtype>(ctype), &sb_out,
+                                   &table) != 0 ||
+      table == nullptr) {
+    return false;
+  }
+  for (OnigCodePoint i = 0; i < table[0]; ++i) {
+    const OnigCodePoint first = table[1 + 2 * i];
+    const OnigCodePoint last = std::min<OnigCodePoint>(table[2 + 2 * i], CharSet::kMaxChar);
+    if (first <= last) ranges->push_back({first, last});
+  }
+  return true;
 }
 
 }  // namespace tq::tok

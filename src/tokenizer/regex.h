@@ -5,8 +5,10 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
+#include "tokenizer/char_set.h"
 
 namespace tq::tok {
 
@@ -45,5 +47,8 @@ class RegexScan {
   size_t from_ = 0;
   size_t last_end_ = std::string_view::npos;
 };
+
+// The code points of \p{name}, sorted. False: the library knows no such property.
+bool AppendPropertyRanges(std::string_view name, std::vector<CharSet::Range>* ranges);
 
 }  // namespace tq::tok

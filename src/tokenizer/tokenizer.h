@@ -1,5 +1,6 @@
 // Tokenizer: text <-> ids, exactly as the model was trained. Immutable after load; any thread.
-// Built from tokenizer.json (Hugging Face); other containers translate to that document first.
+// Built from tokenizer.json (Hugging Face), tiktoken.model (Kimi) or tokenizer.model
+// (SentencePiece); other containers translate to the first one.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +27,15 @@ class DecodeStream {
   virtual void Finish(std::string* out) = 0;            // once, at the end
 };
 
+// The content of the files of a checkpoint that say how text is cut; "" where there is none.
+struct TokenizerFiles {
+  std::string_view tokenizer_json = {};
+  std::string_view tiktoken_model = {};
+  std::string_view tokenizer_model = {};
+  std::string_view tokenizer_config_json = {};
+  std::string_view added_tokens_json = {};  // not for tokenizer.json, which has them
+};
+
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
@@ -34,7 +44,11 @@ class Tokenizer {
   static Result<std::unique_ptr<Tokenizer>> Load(std::string_view tokenizer_json,
                                                  std::string_view tokenizer_config_json);
 
-  // Malformed UTF-8 becomes U+FFFD, as the reference does.
+  // From the first of tokenizer.json, tiktoken.model, tokenizer.model.
+  // Errors: those above, kNotFound when there is none of the three.
+  static Result<std::unique_ptr<Tokenizer>> Load(const TokenizerFiles& files);
+
+  // Bytes that are not UTF-8: every maximal malformed sequence becomes one U+FFFD first.
   virtual std::vector<int32_t> Encode(std::string_view text,
                                       const EncodeOptions& options) const = 0;
   // UTF-8, bytes that are no character as U+FFFD; unknown ids give nothing. skip_special leaves

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include <utf8proc.h>
@@ -95,7 +96,31 @@ void Utf8Assembler::Flush(std::string* out) {
   num_missing_ = 0;
 }
 
+bool IsUtf8(std::string_view text) {
+  const auto byte = [&](size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
+  };
+  for (size_t at = 0; at < text.size();) {
+    const unsigned lead = byte(at);
+    if (lead < 0x80) {
+      ++at;
+      continue;
+    }
+    if (lead < 0xC2 || lead > 0xF4) return false;
+    const unsigned low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+    const unsigned high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+    if (byte(at + 1) < low || byte(at + 1) > high) return false;
+    const size_t length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+    for (size_t i = 2; i < length; ++i) {
+      if ((byte(at + i) & 0xC0) != 0x80) return false;
+    }
+    at += length;
+  }
+  return true;
+}
+
 std::string RepairUtf8(std::string_view text) {
+  if (IsUtf8(text)) return std::string(text);
   std::string out;
   out.reserve(text.size());
   Utf8Assembler assembler(/*one_per_byte=*/false);
@@ -106,8 +131,17 @@ std::string RepairUtf8(std::string_view text) {
 
 namespace {
 
-utf8proc_category_t Category(char32_t c) {
-  return utf8proc_category(static_cast<utf8proc_int32_t>(c));
+struct CharRange {
+  char32_t first;
+  char32_t last;
+};
+#include "tokenizer/unicode_tables.inc"
+
+bool Contains(std::span<const CharRange> ranges, char32_t c) {
+  const auto it =
+      std::upper_bound(ranges.begin(), ranges.end(), c,
+                       [](char32_t value, const CharRange& range) { return value < range.first; });
+  return it != ranges.begin() && c <= std::prev(it)->last;
 }
 
 bool IsCombining(utf8proc_int32_t c) { return utf8proc_get_property(c)->combining_class != 0; }
@@ -141,8 +175,7 @@ bool IsWhiteSpace(char32_t c) {
 
 bool IsNumeric(char32_t c) {
   if (c < 0x80) return c >= '0' && c <= '9';
-  const utf8proc_category_t category = Category(c);
-  return category >= UTF8PROC_CATEGORY_ND && category <= UTF8PROC_CATEGORY_NO;
+  return Contains(kNumeric, c);
 }
 
 bool IsPunctuation(char32_t c) {
@@ -150,29 +183,32 @@ bool IsPunctuation(char32_t c) {
     return (c >= 33 && c <= 47) || (c >= 58 && c <= 64) || (c >= 91 && c <= 96) ||
            (c >= 123 && c <= 126);
   }
-  const utf8proc_category_t category = Category(c);
-  return category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO;
+  return Contains(kPunctuation, c);
 }
 
-bool IsMark(char32_t c) {
-  if (c < 0x300) return false;
-  const utf8proc_category_t category = Category(c);
-  return category >= UTF8PROC_CATEGORY_MN && category <= UTF8PROC_CATEGORY_ME;
+bool IsMark(char32_t c) { return c >= 0x300 && Contains(kMarks, c); }
+bool IsNonSpacingMark(char32_t c) { return c >= 0x300 && Contains(kNonSpacingMarks, c); }
+bool IsControlOrFormat(char32_t c) { return Contains(kControls, c); }
+
+size_t GraphemeEnd(std::string_view text, size_t begin) {
+  size_t end = begin;
+  utf8proc_int32_t state = 0;
+  auto previous = static_cast<utf8proc_int32_t>(NextChar(text, &end));
+  while (end < text.size()) {
+    size_t next = end;
+    const auto c = static_cast<utf8proc_int32_t>(NextChar(text, &next));
+    if (utf8proc_grapheme_break_stateful(previous, c, &state)) break;
+    previous = c;
+    end = next;
+  }
+  return end;
 }
 
 bool IsWordChar(char32_t c) {
   if (c < 0x80) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
   }
-  if (c == 0x200C || c == 0x200D) return true;  // Join_Control
-  // Alphabetic symbols (circled and squared letters).
-  if ((c >= 0x24B6 && c <= 0x24E9) || (c >= 0x1F130 && c <= 0x1F149) ||
-      (c >= 0x1F150 && c <= 0x1F169) || (c >= 0x1F170 && c <= 0x1F189)) {
-    return true;
-  }
-  const utf8proc_category_t category = Category(c);
-  return (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_NL) ||
-         category == UTF8PROC_CATEGORY_PC;
+  return Contains(kWordChars, c);
 }
 
 void AppendLowerCase(char32_t c, std::string* out) {
@@ -183,41 +219,74 @@ void AppendLowerCase(char32_t c, std::string* out) {
   AppendUtf8(static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))), out);
 }
 
-std::string Normalize(std::string_view text, NormalForm form) {
-  const bool compose = form == NormalForm::kNfc || form == NormalForm::kNfkc;
-  const bool compatible = form == NormalForm::kNfkc || form == NormalForm::kNfkd;
-  // Below U+0300 every text is NFC already; ASCII is in every form.
-  const auto limit = static_cast<unsigned char>(form == NormalForm::kNfc ? 0xCC : 0x80);
-  if (std::all_of(text.begin(), text.end(),
-                  [&](char b) { return static_cast<unsigned char>(b) < limit; })) {
-    return std::string(text);
+namespace {
+
+// Appends the characters in a normal form. Clears them.
+void FlushNormalized(NormalForm form, std::vector<utf8proc_int32_t>* chars, std::string* out) {
+  OrderMarks(chars);
+  size_t count = chars->size();
+  if (form == NormalForm::kNfc || form == NormalForm::kNfkc) {
+    const auto options = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+    const utf8proc_ssize_t n = utf8proc_normalize_utf32(
+        chars->data(), static_cast<utf8proc_ssize_t>(chars->size()), options);
+    if (n >= 0) count = static_cast<size_t>(n);
   }
-  const int flags = UTF8PROC_STABLE | (compatible ? UTF8PROC_COMPAT : 0);
-  const auto decompose = static_cast<utf8proc_option_t>(flags | UTF8PROC_DECOMPOSE);
+  for (size_t i = 0; i < count; ++i) AppendUtf8(static_cast<char32_t>((*chars)[i]), out);
+  chars->clear();
+}
+
+// Appends a normal form of the text. Characters that the reference's tables do not know stay as
+// they are and part what is beside them.
+void AppendNormalized(std::string_view text, NormalForm form, std::string* out) {
+  const bool compatible = form == NormalForm::kNfkc || form == NormalForm::kNfkd;
+  const auto decompose = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE |
+                                                        (compatible ? UTF8PROC_COMPAT : 0));
   std::vector<utf8proc_int32_t> chars;
-  chars.reserve(text.size());
   for (size_t pos = 0; pos < text.size();) {
-    const auto c = static_cast<utf8proc_int32_t>(NextChar(text, &pos));
+    const char32_t c = NextChar(text, &pos);
+    if (Contains(kInert, c)) {
+      FlushNormalized(form, &chars, out);
+      AppendUtf8(c, out);
+      continue;
+    }
     utf8proc_int32_t parts[32];  // the longest decomposition has 18 characters
     int last_boundary = 0;
-    const utf8proc_ssize_t n = utf8proc_decompose_char(c, parts, 32, decompose, &last_boundary);
+    const utf8proc_ssize_t n = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), parts, 32,
+                                                       decompose, &last_boundary);
     if (n < 0 || n > 32) {
-      chars.push_back(c);
+      chars.push_back(static_cast<utf8proc_int32_t>(c));
     } else {
       chars.insert(chars.end(), parts, parts + n);
     }
   }
-  OrderMarks(&chars);
-  size_t count = chars.size();
-  if (compose) {
-    const auto options = static_cast<utf8proc_option_t>(flags | UTF8PROC_COMPOSE);
-    const utf8proc_ssize_t n = utf8proc_normalize_utf32(
-        chars.data(), static_cast<utf8proc_ssize_t>(chars.size()), options);
-    if (n >= 0) count = static_cast<size_t>(n);
-  }
+  FlushNormalized(form, &chars, out);
+}
+
+}  // namespace
+
+std::string Normalize(std::string_view text, NormalForm form) {
+  // Below U+0300 every text is NFC already, and nothing joins a character there to the one before
+  // it; ASCII is so in every form. Only the stretches between such characters take part, each with
+  // the plain character before it, which a mark may join.
+  const auto limit = static_cast<unsigned char>(form == NormalForm::kNfc ? 0xCC : 0x80);
+  const auto is_plain = [&](char b) {
+    return static_cast<unsigned char>(b) < limit || IsContinuationByte(b);
+  };
   std::string out;
   out.reserve(text.size());
-  for (size_t i = 0; i < count; ++i) AppendUtf8(static_cast<char32_t>(chars[i]), &out);
+  for (size_t done = 0; done < text.size();) {
+    size_t begin = done;
+    while (begin < text.size() && is_plain(text[begin])) ++begin;
+    size_t end = begin;
+    while (end < text.size() &&
+           (static_cast<unsigned char>(text[end]) >= limit || IsContinuationByte(text[end]))) {
+      ++end;
+    }
+    if (begin < text.size() && begin > done) begin = PreviousCharStart(text, begin);
+    out.append(text, done, begin - done);
+    if (begin < end) AppendNormalized(text.substr(begin, end - begin), form, &out);
+    done = end;
+  }
   return out;
 }
 

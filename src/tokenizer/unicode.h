@@ -1,5 +1,6 @@
-// UTF-8 and Unicode properties as the tokenizers need them. Everything but RepairUtf8 and
-// Utf8Assembler takes well-formed UTF-8. No state; any thread.
+// UTF-8 and Unicode properties as the reference tokenizers know them (unicode_tables.inc).
+// Everything but IsUtf8, RepairUtf8 and Utf8Assembler takes well-formed UTF-8. No state; any
+// thread.
 #pragma once
 
 #include <cstddef>
@@ -16,6 +17,13 @@ void AppendUtf8(char32_t c, std::string* out);
 // Start of the character that ends at `end`. Requires end > 0.
 size_t PreviousCharStart(std::string_view text, size_t end);
 
+constexpr bool IsContinuationByte(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xC0) == 0x80;
+}
+// End of the grapheme cluster that starts at `begin`. Requires begin < text.size().
+size_t GraphemeEnd(std::string_view text, size_t begin);
+
+bool IsUtf8(std::string_view text);
 // Every maximal malformed subsequence becomes one U+FFFD.
 std::string RepairUtf8(std::string_view text);
 
@@ -37,11 +45,13 @@ class Utf8Assembler {
   unsigned char high_ = 0xBF;
 };
 
-bool IsWhiteSpace(char32_t c);   // property White_Space
-bool IsNumeric(char32_t c);      // categories Nd, Nl, No
-bool IsPunctuation(char32_t c);  // categories P*, and the ASCII symbols
-bool IsMark(char32_t c);         // categories M*
-bool IsWordChar(char32_t c);     // \w of Unicode regular expressions
+bool IsWhiteSpace(char32_t c);       // property White_Space
+bool IsNumeric(char32_t c);          // categories Nd, Nl, No
+bool IsPunctuation(char32_t c);      // categories P*, and the ASCII symbols
+bool IsMark(char32_t c);             // categories M*
+bool IsNonSpacingMark(char32_t c);   // category Mn
+bool IsControlOrFormat(char32_t c);  // categories Cc, Cf, Co; not tab and line ends
+bool IsWordChar(char32_t c);         // \w of Unicode regular expressions
 
 // Full lower case of one character, without context.
 void AppendLowerCase(char32_t c, std::string* out);

@@ -65,4 +65,11 @@ bool Vocabulary::Contains(int32_t id) const {
   return id >= 0 && index_of_id_.Get(static_cast<uint64_t>(id)) != FlatMap::kNone;
 }
 
+void FindByteTokens(const Vocabulary& vocabulary, std::array<int32_t, 256>* ids) {
+  constexpr std::string_view kHex = "0123456789ABCDEF";
+  for (size_t byte = 0; byte < 256; ++byte) {
+    (*ids)[byte] = vocabulary.Id(std::string("<0x") + kHex[byte >> 4] + kHex[byte & 15] + '>');
+  }
+}
+
 }  // namespace tq::tok

@@ -1,6 +1,7 @@
 // Vocabulary: token contents and their ids, both ways. Filled once, then constant; any thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <string>
@@ -36,6 +37,9 @@ class Vocabulary {
   FlatMap index_of_id_;
   int32_t max_id_ = -1;
 };
+
+// The ids of the tokens that stand for one byte (<0x00> .. <0xFF>), -1 where there is none.
+void FindByteTokens(const Vocabulary& vocabulary, std::array<int32_t, 256>* ids);
 
 // Reads an id. Errors: kCorrupt.
 Result<int32_t> ParseTokenId(const Json& json, const std::string& where);

@@ -1,5 +1,6 @@
 // The program with text: prompts, stop strings, conversations, tokenization, perplexity.
 #include <cmath>
+#include <filesystem>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -64,6 +65,92 @@ TEST_F(Text, TokenizeRendersMessages) {
   EXPECT_EQ(RunProgram(command).out, "1 3" + IdsOf("hi") + " 4\n");
   ASSERT_TRUE(WriteFile(file, R"({"messages": []})").ok());
   EXPECT_EQ(CheckError(RunProgram(command), 1, {"messages.json"}), "");
+}
+
+TEST_F(Text, TokenizeReadsRequestsOfEveryApi) {
+  const std::string file = *folder_ / "request.json";
+  const std::string command = "tokenize --model " + model() + " --chat " + file;
+  const std::string ids = "1 3" + IdsOf("hi") + " 4\n";
+  for (const char* request :
+       {R"({"messages": [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]})",
+        R"({"system": "", "messages": [{"role": "user", "content": [{"type": "text",
+            "text": "hi", "cache_control": {"type": "ephemeral"}}]}]})",
+        R"({"input": [{"role": "user", "content": [{"type": "input_text", "text": "hi"}]}]})"}) {
+    ASSERT_TRUE(WriteFile(file, request).ok());
+    EXPECT_EQ(RunProgram(command).out, ids) << request;
+  }
+  EXPECT_EQ(RunProgram(command + " --api responses").out, ids);
+  EXPECT_EQ(CheckError(RunProgram(command + " --api openai"), 1,
+                       {"request.json: messages: expected a list of messages, found nothing"}),
+            "");
+  EXPECT_EQ(CheckError(RunProgram(command + " --api other"), 2, {"--api"}), "");
+}
+
+TEST_F(Text, TokenizeShowsSpecialTokens) {
+  const std::string file = *folder_ / "shown.json";
+  const std::string command = "tokenize --model " + model() + " ";
+  ASSERT_TRUE(WriteFile(file, R"([{"role": "user", "content": "a\n\u001b[1m <|x|>"}])").ok());
+  const Outcome shown = RunProgram(command + "--show --chat " + file);
+  EXPECT_EQ(shown.out,
+            "\u27E6<s>\u27E7\u27E6<|user|>\u27E7a\n\\x1b[1m <|x|>\u27E6<|assistant|>\u27E7\n");
+  EXPECT_NE(shown.err.find("15 tokens, 3 of them special; 36 bytes"), std::string::npos)
+      << shown.err;
+  EXPECT_EQ(RunProgram(command + "--show --quiet 'a</s>'").err, "");
+  EXPECT_EQ(RunProgram(command + "--show --quiet 'a</s>'").out, "a\u27E6</s>\u27E7\n");
+  EXPECT_EQ(
+      RunProgram(command + "--show --json 'a</s>'").out,
+      R"({"ids":[107,2],"tokens":["a","</s>"],"pieces":[{"text":"a","special":false},{"text":"</s>","special":true}]})"
+      "\n");
+  EXPECT_EQ(CheckError(RunProgram(command + "--show --decode 1"), 2, {"--show"}), "");
+}
+
+TEST_F(Text, TokenizeComparesTwoModels) {
+  // The other model has a token for "b c", another id for "z", and another template.
+  const std::string other = *folder_ / "other";
+  std::filesystem::copy(model(), other);
+  const auto edit = [&](const std::string& name, const std::string& from, const std::string& to) {
+    std::string text = ReadTextFile(other + "/" + name).value();
+    const size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << name;
+    ASSERT_TRUE(WriteFile(other + "/" + name, text.replace(at, from.size(), to)).ok());
+  };
+  edit("tokenizer.json", "\"merges\":[]", "\"merges\":[[\"b\",\"c\"]]");
+  edit("tokenizer.json", "\"z\":132", "\"bc\":300,\"z\":301");
+  edit("tokenizer_config.json", "<|assistant|>", "<|assistant|>\\n");
+  const std::string command = "tokenize --model " + model() + " --diff " + other + " ";
+  const Outcome equal = RunProgram(command + "'some text'");
+  EXPECT_EQ(equal.exit_code, 0) << equal.err;
+  EXPECT_EQ(equal.out, "text    equal, 9 bytes\ntokens  equal, 9\n");
+  const Outcome differs = RunProgram(command + "'abcz bc'");
+  EXPECT_EQ(CheckError(differs, 1, {model(), other, "differently"}), "");
+  const std::string pad(other.size() > model().size() ? other.size() - model().size() : 0, ' ');
+  EXPECT_EQ(
+      differs.out,
+      "text    equal, 7 bytes\n"
+      "tokens  differ at token 1, 7 and 5 tokens\n"
+      "  " +
+          model() + pad +
+          "   107:\"a\" >108:\"b\" 109:\"c\" 132:\"z\" 42:\" \" 108:\"b\" 109:\"c\"\n"
+          "  " +
+          other +
+          "   107:\"a\" >300:\"bc\" 301:\"z\" 42:\" \" 300:\"bc\"\n"
+          "        2 places cut differently (4 and 2 tokens), 1 equal piece with other ids\n");
+  const Json json = ParseJson(RunProgram(command + "--json 'abcz bc'").out, "stdout").value();
+  EXPECT_EQ(json["equal"], false);
+  EXPECT_EQ(json["equal_text"], true);
+  EXPECT_EQ(json["first_token"], 1);
+  EXPECT_EQ(json["places"], 2);
+  EXPECT_EQ(json["pieces_with_other_ids"], 1);
+  EXPECT_EQ(json["other"]["next_ids"][0], 300);
+  const std::string file = *folder_ / "compared.json";
+  ASSERT_TRUE(WriteFile(file, R"([{"role": "user", "content": "hi"}])").ok());
+  const Outcome prompts = RunProgram(command + "--chat " + file);
+  EXPECT_EQ(prompts.exit_code, 1);
+  EXPECT_NE(prompts.out.find("text    differs at byte 26 (line 1), 26 and 27 bytes"),
+            std::string::npos)
+      << prompts.out;
+  EXPECT_EQ(CheckError(RunProgram("tokenize --model " + model() + " --diff /none x"), 1, {"/none"}),
+            "");
 }
 
 TEST_F(Text, TheChatTemplateMakesThePrompt) {

@@ -1,7 +1,5 @@
 #include "chat/template/filters.h"
 
-#include <algorithm>
-
 #include "chat/template/numbers.h"
 #include "chat/template/operators.h"
 #include "chat/template/print.h"
@@ -9,22 +7,20 @@
 #include "chat/template/text.h"
 
 namespace tq::jinja {
-namespace {
-
-constexpr std::string_view kLeftOut[] = {"pprint", "random", "striptags", "urlize", "wordwrap"};
-
-}  // namespace
 
 Result<const FilterSpec*> FindFilter(std::string_view name, int line, bool soft) {
   for (const std::span<const FilterSpec> table :
-       {TextFilters(), NumberFilters(), SequenceFilters(), OrderFilters(), StreamFilters()}) {
+       {TextFilters(), NumberFilters(), SequenceFilters(), OrderFilters(), StreamFilters(),
+        LayoutFilters(), HtmlFilters(), LinkFilters()}) {
     for (const FilterSpec& spec : table) {
       if (spec.name == name) return &spec;
     }
   }
-  if (std::find(std::begin(kLeftOut), std::end(kLeftOut), name) != std::end(kLeftOut)) {
-    return Unsupported(
-        fmt::format("chat template line {}: the filter '{}' is not supported", line, name));
+  if (name == "random") {
+    return Unsupported(fmt::format(
+        "chat template line {}: the filter 'random' is not supported: a prompt has to be the same "
+        "each time",
+        line));
   }
   if (soft) return static_cast<const FilterSpec*>(nullptr);
   return Unsupported(

@@ -15,8 +15,8 @@ struct FilterSpec {
   int required = 0;
 };
 
-// Null when `soft` and there is none. Errors: kUnsupported naming it; also for the filters that
-// Jinja has and this engine leaves out.
+// Null when `soft` and there is none. Errors: kUnsupported naming it; also for `random`, which
+// would give another prompt each time.
 Result<const FilterSpec*> FindFilter(std::string_view name, int line, bool soft);
 Result<Value> RunFilter(Runtime& rt, const FilterSpec& filter, const Value& value,
                         const Args& args);
@@ -27,6 +27,9 @@ std::span<const FilterSpec> NumberFilters();
 std::span<const FilterSpec> SequenceFilters();
 std::span<const FilterSpec> OrderFilters();
 std::span<const FilterSpec> StreamFilters();
+std::span<const FilterSpec> LayoutFilters();
+std::span<const FilterSpec> HtmlFilters();
+std::span<const FilterSpec> LinkFilters();
 
 // What attribute="a.b.0" of several filters reads: items by name or index.
 class AttributePath {
