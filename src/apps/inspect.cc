@@ -9,6 +9,7 @@
 #include "apps/flags.h"
 #include "apps/output.h"
 #include "base/json.h"
+#include "model/describe.h"
 
 namespace tq {
 namespace {
@@ -26,6 +27,27 @@ KvType KvTypeOf(const InspectFlags& flags) {
   return flags.common.activations == "f32" ? KvType::kF32 : KvType::kF16;
 }
 
+// Runs of equal blocks, in order: "3 x Gated DeltaNet, dense (silu)".
+struct BlockRun {
+  int count = 0;
+  std::string mixer;
+  std::string ffn;
+  std::string residual;
+};
+std::vector<BlockRun> BlockRuns(const ModelSpec& spec) {
+  std::vector<BlockRun> runs;
+  for (const BlockSpec& block : spec.blocks) {
+    BlockRun run = {1, DescribeMixer(block), DescribeFfn(block), DescribeResidual(block)};
+    const bool same = !runs.empty() && runs.back().mixer == run.mixer && runs.back().ffn == run.ffn;
+    if (same) {
+      ++runs.back().count;
+    } else {
+      runs.push_back(std::move(run));
+    }
+  }
+  return runs;
+}
+
 OrderedJson SpecJson(const ModelSpec& spec) {
   OrderedJson json = {{"model_type", spec.model_type},
                       {"num_hidden_layers", spec.blocks.size()},
@@ -33,6 +55,11 @@ OrderedJson SpecJson(const ModelSpec& spec) {
                       {"vocab_size", spec.vocab_size},
                       {"max_position_embeddings", spec.max_position_embeddings},
                       {"tie_word_embeddings", spec.tie_word_embeddings}};
+  json["blocks"] = OrderedJson::array();
+  for (const BlockRun& run : BlockRuns(spec)) {
+    json["blocks"].push_back(
+        {{"count", run.count}, {"mixer", run.mixer}, {"ffn", run.ffn}, {"residual", run.residual}});
+  }
   if (!spec.blocks.empty()) {
     const BlockSpec& block = spec.blocks.front();
     if (const auto* attention = std::get_if<AttentionSpec>(&block.mixer)) {
@@ -94,7 +121,16 @@ std::string SpecText(const ModelSpec& spec) {
                           mixer->num_key_value_heads, mixer->head_dim);
     }
   }
-  return text + "\n";
+  text += "\n";
+  // The pattern of a hybrid repeats: its first runs tell it.
+  constexpr size_t kShown = 6;
+  const std::vector<BlockRun> runs = BlockRuns(spec);
+  for (size_t i = 0; i < runs.size() && i < kShown; ++i) {
+    text += fmt::format("{:<14}{} x {}, {}\n", i == 0 ? "blocks" : "", runs[i].count, runs[i].mixer,
+                        runs[i].ffn);
+  }
+  if (runs.size() > kShown) text += fmt::format("{:<14}and so on\n", "");
+  return text;
 }
 
 std::string TensorsTable(const WeightSource& source) {

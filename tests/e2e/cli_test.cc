@@ -56,6 +56,20 @@ TEST_F(Cli, VersionNamesTheInstructionSets) {
   EXPECT_EQ(json["chosen"], json["available"].front());
 }
 
+TEST_F(Cli, BenchTimesEveryDepthAndBatch) {
+  const Outcome run = RunProgram(
+      fmt::format("bench --model {} --prefill 16 --depth 0,70 --batch 1,3 --repeat 1 --json", b3()));
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  const Json json = ParseOut(run);
+  ASSERT_EQ(json["rows"].size(), 5u);
+  for (const Json& row : json["rows"]) EXPECT_GT(row["tokens_per_second"].get<double>(), 0);
+  EXPECT_EQ(json["rows"][4]["batch"], 3);
+  EXPECT_EQ(json["rows"][4]["depth"], 70);
+  const Outcome unknown = RunProgram("bench --synthetic nope");
+  EXPECT_EQ(unknown.exit_code, 1);
+  EXPECT_NE(unknown.err.find("qwen3-4b"), std::string::npos);
+}
+
 TEST_F(Cli, HelpOfEveryCommandEndsWithExamples) {
   for (const char* command :
        {"", "convert", "generate", "chat", "evaluate", "inspect", "tokenize"}) {
