@@ -83,12 +83,16 @@ TEST_P(TurboQuantFixture, FastModeIsCloseAndTheSameEverywhere) {
   const std::vector<float> want = expected.Floats("logits_last32");
   const std::vector<int32_t> tokens = expected.Ids("tokens");
   std::vector<float> first;
+  bool has_experts = false;
   for (const BackendChoice& choice : AvailableBackends()) {
     for (const int threads : {1, 3}) {
       auto loaded =
           LoadOn(folder(), choice.backend,
                  {.num_threads = threads, .activations = ActivationMode::kInt8, .isa = choice.isa});
       ASSERT_TRUE(loaded.ok()) << loaded.status().message();
+      for (const BlockSpec& block : loaded->model->spec().blocks) {
+        has_experts = has_experts || std::holds_alternative<MoeSpec>(block.ffn);
+      }
       const std::vector<float> logits = Logits(*loaded, tokens);
       if (first.empty()) first = logits;
       EXPECT_EQ(logits, first) << choice.isa << ", " << threads << " threads";
@@ -96,7 +100,7 @@ TEST_P(TurboQuantFixture, FastModeIsCloseAndTheSameEverywhere) {
         EXPECT_EQ(Logits(*loaded, tokens, chunk), first) << "chunk " << chunk;
     }
   }
-  if (std::string(GetParam().name).find("moe") != std::string::npos) return;  // a router may flip
+  if (has_experts) return;  // a router may choose another expert
   // int8 activations and integer codebooks cost well below the quantization itself, which moves
   // these logits by about their own standard deviation at 3 bits.
   const std::vector<float> last(first.end() - static_cast<int64_t>(want.size()), first.end());
