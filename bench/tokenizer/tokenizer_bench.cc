@@ -1,15 +1,19 @@
-// Tokenizer from a folder, for tools/oracle/tokenizer.py:
-//   tokenizer_bench time FOLDER FILE [REPEATS]  MB/s of encoding the file as one text, as a JSON
-//   line tokenizer_bench check FOLDER [plain]        texts on stdin -> ids and decodings on stdout
+// Tokenizer from a folder, for tools/oracle/tokenizer.py.
+//
+// tokenizer_bench time FOLDER FILE [REPEATS]
+//   Encodes the file as one text; MB per second of processor time, as a JSON line.
+// tokenizer_bench check FOLDER [plain]
+//   Texts on stdin -> ids and decodings on stdout.
+//
 // "check" reads records (u32 little-endian length, bytes) and writes for each the ids (u32 count,
 // i32 each) and the decoded text (u32 length, bytes). It fails when a streamed decoding differs
 // from the whole one or shows half a character. "plain": special tokens stay text.
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <string>
 #include <vector>
 
@@ -52,10 +56,9 @@ int Time(const std::string& folder, const std::string& path, int repeats) {
   std::vector<double> seconds;
   size_t num_ids = 0;
   for (int i = 0; i < repeats; ++i) {
-    const auto start = std::chrono::steady_clock::now();
+    const std::clock_t start = std::clock();
     num_ids = tokenizer->Encode(*text, {}).size();
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    seconds.push_back(took.count());
+    seconds.push_back(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
   }
   std::sort(seconds.begin(), seconds.end());
   const double megabytes = static_cast<double>(text->size()) / 1e6;

@@ -17,6 +17,7 @@ Result<ChatPrompt> Load(std::string_view source) {
   documents.tokenizer_config = R"({"bos_token": "<s>", "eos_token": "</s>"})";
   documents.chat_template_jinja = source;
   TQ_ASSIGN_OR_RETURN(std::optional<ChatPrompt> prompt, ChatPrompt::Load(documents));
+  if (!prompt) return NotFound("no template");
   return std::move(*prompt);
 }
 
@@ -28,7 +29,7 @@ ChatPrompt Family(std::string_view name) {
     if (entry["name"] == name) return *Load(entry["source"].get_ref<const std::string&>());
   }
   ADD_FAILURE() << name;
-  return *Load("");
+  return *Load("{# none #}");
 }
 
 Result<std::string> Render(const ChatPrompt& prompt, std::string_view request,
@@ -63,7 +64,7 @@ TEST(TemplateTraits, OfFamilies) {
 }
 
 TEST(TemplateTraits, ATemplateThatFailsAlwaysIsNoTrouble) {
-  for (const char* source : {"{{ raise_exception('no') }}", "",
+  for (const char* source : {"{{ raise_exception('no') }}", "{# nothing #}",
                              "{% for a in range(99999) %}"
                              "{% for b in range(99999) %}{% endfor %}{% endfor %}"}) {
     EXPECT_TRUE(Load(source).ok()) << source;

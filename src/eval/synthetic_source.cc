@@ -173,6 +173,10 @@ Result<std::unique_ptr<WeightSource>> MakeSynthetic(const std::string& name,
   TQ_ASSIGN_OR_RETURN(Json config, ParseJson(known->config, name));
   if (options.layers > 0 && options.layers < config["num_hidden_layers"].get<int64_t>()) {
     config["num_hidden_layers"] = options.layers;
+    if (config.contains("hybrid_override_pattern")) {
+      const auto pattern = config["hybrid_override_pattern"].get<std::string>();
+      config["hybrid_override_pattern"] = pattern.substr(0, static_cast<size_t>(options.layers));
+    }
   }
   TQ_ASSIGN_OR_RETURN(const ModelSpec model, ParseModelSpec(config, {.has_lm_head = true}));
   return std::unique_ptr<WeightSource>(

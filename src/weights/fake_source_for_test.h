@@ -24,7 +24,7 @@ class FakeSource : public WeightSource {
                    : dtype == DType::kF16 ? CodecId::kF16
                                           : CodecId::kF32;
     auto& bytes = bytes_.emplace_back(values.size() * sizeof(T));
-    std::memcpy(bytes.data(), values.data(), bytes.size());
+    if (!bytes.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
     tensor.bytes = bytes;
     TQ_CHECK(NumElements(shape) * static_cast<int64_t>(DTypeBytes(dtype)) ==
              static_cast<int64_t>(bytes.size()));

@@ -148,7 +148,10 @@ TEST_P(GoldenModel, EveryChunkSizeGivesTheSameBits) {
     const Loaded loaded = Load(mode);
     const std::vector<int32_t> tokens = Tokens();
     const std::vector<float> whole = Logits(loaded, tokens);
-    for (const int64_t chunk : {1, 3, 16, 64}) {
+    // The scalar backend is the slow oracle of the others, which are cut in every way.
+    const bool scalar = GetParam().choice.backend == "ref";
+    for (const int64_t chunk :
+         scalar ? std::vector<int64_t>{3} : std::vector<int64_t>{1, 3, 16, 64}) {
       EXPECT_EQ(Logits(loaded, tokens, chunk), whole) << "chunk " << chunk;
     }
   }
@@ -160,7 +163,8 @@ TEST_P(GoldenModel, EveryBackendInstructionSetAndThreadCountGivesTheSameBits) {
     auto reference = LoadOn(folder(), "ref", {.num_threads = 1, .activations = mode, .isa = ""});
     ASSERT_TRUE(reference.ok()) << reference.status().message();
     const std::vector<float> want = Logits(*reference, tokens);
-    for (const int threads : {1, 2, 3}) {
+    const bool scalar = GetParam().choice.backend == "ref";
+    for (const int threads : scalar ? std::vector<int>{3} : std::vector<int>{1, 2, 3}) {
       EXPECT_EQ(Logits(Load(mode, threads), tokens), want) << threads << " threads";
     }
   }

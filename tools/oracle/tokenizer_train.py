@@ -158,23 +158,27 @@ def charsmap(folder):
     return proto.normalizer_spec.precompiled_charsmap
 
 
-def unigram(size, lines, byte_fallback, table):
+def unigram(size, lines, table):
     def make(folder):
         tokenizer = tokenizers.Tokenizer(models.Unigram())
         tokenizer.normalizer = normalizers.Sequence(
             [normalizers.Precompiled(table), normalizers.Replace(tokenizers.Regex(" {2,}"), " ")])
         tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
         tokenizer.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Metaspace()])
-        byte_tokens = [f"<0x{b:02X}>" for b in range(256)] if byte_fallback else []
         trainer = trainers.UnigramTrainer(vocab_size=size, show_progress=False, unk_token="<unk>",
-                                          special_tokens=["<unk>", "<s>", "</s>", *byte_tokens])
+                                          special_tokens=["<unk>", "<s>", "</s>"])
         tokenizer.train_from_iterator(lines(), trainer)
         tokenizer.post_processor = processors.TemplateProcessing(
             single="<s> $A </s>", special_tokens=[("<s>", 1), ("</s>", 2)])
-        document = json.loads(tokenizer.to_str())
-        document["model"]["byte_fallback"] = byte_fallback
-        if byte_fallback:
-            document["added_tokens"] = [t for t in document["added_tokens"] if not t["content"].startswith("<0x")]
+        tokenizer.save(str(folder / "tokenizer.json"))
+    return make
+
+
+def with_byte_tokens(source):
+    def make(folder):
+        document = json.loads((source / "tokenizer.json").read_text())
+        document["model"]["byte_fallback"] = True
+        document["model"]["vocab"] += [[f"<0x{b:02X}>", -30.0] for b in range(256)]
         (folder / "tokenizer.json").write_text(json.dumps(document, ensure_ascii=False))
     return make
 
@@ -213,13 +217,13 @@ def recipes(work, scale, texts, limit):
         scale(8000), lines, model_type="unigram", byte_fallback=True, normalization_rule_name="identity",
         remove_extra_whitespaces=False, allow_whitespace_only_pieces=True)
     table = charsmap(work / "sp_unigram_t5")
-    yield HuggingFace, "unigram", unigram(scale(8000), lines, False, table)
-    yield HuggingFace, "unigram_bytes", unigram(scale(8000), lines, True, table)
+    yield HuggingFace, "unigram", unigram(scale(8000), lines, table)
+    yield HuggingFace, "unigram_bytes", with_byte_tokens(work / "unigram")
     yield HuggingFace, "wordpiece", word_piece(scale(20_000), lines, True)
     yield HuggingFace, "wordpiece_cased", word_piece(scale(20_000), lines, False)
 
 
-def train_all(work, scale=lambda size: size, texts=tokenizer_text.training_texts, limit=60_000):
+def train_all(work, scale=lambda size: size, texts=tokenizer_text.training_texts, limit=20_000):
     cases = []
     for kind, name, make in recipes(work, scale, texts, limit):
         print(f"{name}: ", end="", flush=True)
