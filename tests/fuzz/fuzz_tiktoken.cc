@@ -1,6 +1,6 @@
-// Any bytes as tiktoken.model: a clean Status, or a tokenizer that encodes and decodes a short text.
-// What follows a zero byte is the text. A file that starts with '+' gets a token for every byte in
-// front, without which no file is complete.
+// Any bytes as tiktoken.model: a clean Status, or a tokenizer that encodes and decodes a short
+// text. What follows a zero byte is the text. A file that starts with '+' gets a token for every
+// byte in front, without which no file is complete.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -27,9 +27,8 @@ std::string ByteRanks() {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view input(reinterpret_cast<const char*>(data), size);
   const size_t zero = input.find('\0');
-  const std::string_view text = zero == std::string_view::npos
-                                    ? std::string_view("Hi [BOS] 12\xFF")
-                                    : input.substr(zero + 1, 256);
+  const std::string_view text = zero == std::string_view::npos ? std::string_view("Hi [BOS] 12\xFF")
+                                                               : input.substr(zero + 1, 256);
   std::string file(input.substr(0, zero));
   if (file.starts_with('+')) file = ByteRanks() + file.substr(1);
   const auto tokenizer = tq::Tokenizer::Load(

@@ -244,7 +244,9 @@ FIXTURE_TEXTS = [
 
 
 def write_fixtures(work, target):
-    """Tiny tokenizers with the reference's ids, for tests/data/tokenizers.tar.xz."""
+    """Tiny tokenizers with the reference's ids. Packed beside the older ones, from inside their folder:
+    tar --sort=name --mtime='2026-01-01 00:00Z' --owner=root:0 --group=root:0 --format=gnu -cf - * |
+    xz -9e -T1 > tests/data/tokenizers.tar.xz"""
     wanted = ["sp_bpe_llama", "sp_bpe_nfkc", "sp_unigram_t5", "unigram", "unigram_bytes", "wordpiece"]
     for case in train_all(work, lambda size: 1200, tokenizer_text.small_training_texts, 4000):
         if case.name not in wanted:
