@@ -57,12 +57,8 @@ Result<Subject> Load(const BenchFlags& flags, const Console& console) {
     TQ_ASSIGN_OR_RETURN(out.session, OpenSession(flags.model, flags.common, console));
   } else {
     TQ_ASSIGN_OR_RETURN(out.source, MakeSynthetic(flags.synthetic, flags.shapes));
-    BackendOptions options;
-    options.num_threads = flags.common.threads;
-    options.isa = flags.common.isa;
-    options.activations =
-        flags.common.activations == "f32" ? ActivationMode::kF32 : ActivationMode::kInt8;
-    TQ_ASSIGN_OR_RETURN(out.backend, MakeBackend(flags.common.backend, options));
+    TQ_ASSIGN_OR_RETURN(out.backend,
+                        MakeBackend(flags.common.backend, BackendOptionsOf(flags.common)));
     ProgressBar bar(console, "making weights", HumanBytes, "");
     const LoadProgress report = [](void* context, int64_t done, int64_t total) {
       static_cast<ProgressBar*>(context)->Update(done, total);

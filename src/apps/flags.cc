@@ -47,16 +47,21 @@ void SetExamples(CLI::App& app, std::initializer_list<std::string_view> lines) {
   app.footer(footer);
 }
 
+BackendOptions BackendOptionsOf(const CommonFlags& flags) {
+  BackendOptions options;
+  options.num_threads = flags.threads;
+  options.isa = flags.isa;
+  options.activations = flags.activations == "f32" ? ActivationMode::kF32 : ActivationMode::kInt8;
+  return options;
+}
+
 Result<std::unique_ptr<ModelSession>> OpenSession(const std::string& model,
                                                   const CommonFlags& flags,
                                                   const Console& console) {
   SessionOptions options;
   options.path = model;
   options.backend = flags.backend;
-  options.backend_options.num_threads = flags.threads;
-  options.backend_options.isa = flags.isa;
-  options.backend_options.activations =
-      flags.activations == "f32" ? ActivationMode::kF32 : ActivationMode::kInt8;
+  options.backend_options = BackendOptionsOf(flags);
   options.memory_bytes = static_cast<int64_t>(flags.memory_gb * 1e9);
   ProgressBar bar(console, "loading", HumanBytes, "");
   auto session =

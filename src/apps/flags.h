@@ -35,6 +35,8 @@ void AddModelFlag(CLI::App& app, std::string& model);
 // Ends --help.
 void SetExamples(CLI::App& app, std::initializer_list<std::string_view> lines);
 
+BackendOptions BackendOptionsOf(const CommonFlags& flags);
+
 // Opens the checkpoint with a progress bar.
 Result<std::unique_ptr<ModelSession>> OpenSession(const std::string& model,
                                                   const CommonFlags& flags, const Console& console);

@@ -38,28 +38,14 @@ struct AttentionCase {
   }
 };
 
-struct AttentionData {
-  StepPlan fill;  // all positions
-  StepPlan step;  // the new ones
+struct AttentionData : PagedPlans {
   std::vector<float> k, v, q, sinks;
   std::vector<uint64_t> selected;
   int64_t stride = 0;
-  int32_t num_pages = 0;
 };
 
 AttentionData MakeData(const AttentionCase& c) {
-  AttentionData data;
-  data.fill = MakePlan(c.contexts);
-  std::vector<int64_t> starts;
-  for (size_t s = 0; s < c.contexts.size(); ++s) starts.push_back(c.contexts[s] - c.num_tokens[s]);
-  data.step = MakePlan(c.num_tokens, starts);
-  for (size_t s = 0; s < c.contexts.size(); ++s) {
-    std::vector<int32_t>& pages = data.fill.sequences[s].pages;
-    for (int64_t page = 0; page * kPageTokens < c.contexts[s]; ++page)
-      pages.push_back(data.num_pages++);
-    std::reverse(pages.begin(), pages.end());
-    data.step.sequences[s].pages = pages;
-  }
+  AttentionData data = {MakePagedPlans(c.contexts, c.num_tokens)};
   const KvLayout layout = c.layout();
   const int64_t rows = data.fill.num_tokens() * c.num_kv_heads;
   data.k = RandomFloats(rows * c.head_dim, 1);

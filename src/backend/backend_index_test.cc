@@ -21,26 +21,12 @@ struct IndexCase {
   std::vector<int64_t> num_tokens;
 };
 
-struct IndexData {
-  StepPlan fill;
-  StepPlan step;
+struct IndexData : PagedPlans {
   std::vector<float> keys, q, w;
-  int32_t num_pages = 0;
 };
 
 IndexData MakeData(const IndexCase& c) {
-  IndexData data;
-  data.fill = MakePlan(c.contexts);
-  std::vector<int64_t> starts;
-  for (size_t s = 0; s < c.contexts.size(); ++s) starts.push_back(c.contexts[s] - c.num_tokens[s]);
-  data.step = MakePlan(c.num_tokens, starts);
-  for (size_t s = 0; s < c.contexts.size(); ++s) {
-    std::vector<int32_t>& pages = data.fill.sequences[s].pages;
-    for (int64_t page = 0; page * kPageTokens < c.contexts[s]; ++page)
-      pages.push_back(data.num_pages++);
-    std::reverse(pages.begin(), pages.end());
-    data.step.sequences[s].pages = pages;
-  }
+  IndexData data = {MakePagedPlans(c.contexts, c.num_tokens)};
   data.keys = RandomFloats(data.fill.num_tokens() * c.head_dim, 1);
   data.q = RandomFloats(data.step.num_tokens() * c.num_heads * c.head_dim, 2);
   data.w = RandomFloats(data.step.num_tokens() * c.num_heads, 3);

@@ -71,6 +71,30 @@ inline StepPlan MakePlan(const std::vector<int64_t>& num_tokens,
   return plan;
 }
 
+// Sequences with a cache: `fill` writes all their positions, `step` is about the last num_tokens of
+// each. Pages are dealt out in falling order, so that none lies where its number says.
+struct PagedPlans {
+  StepPlan fill;
+  StepPlan step;
+  int32_t num_pages = 0;
+};
+inline PagedPlans MakePagedPlans(const std::vector<int64_t>& contexts,
+                                 const std::vector<int64_t>& num_tokens) {
+  PagedPlans plans;
+  plans.fill = MakePlan(contexts);
+  std::vector<int64_t> starts;
+  for (size_t s = 0; s < contexts.size(); ++s) starts.push_back(contexts[s] - num_tokens[s]);
+  plans.step = MakePlan(num_tokens, starts);
+  for (size_t s = 0; s < contexts.size(); ++s) {
+    std::vector<int32_t>& pages = plans.fill.sequences[s].pages;
+    for (int64_t page = 0; page * kPageTokens < contexts[s]; ++page)
+      pages.push_back(plans.num_pages++);
+    std::reverse(pages.begin(), pages.end());
+    plans.step.sequences[s].pages = pages;
+  }
+  return plans;
+}
+
 inline std::vector<float> Concat(const std::vector<std::vector<float>>& parts) {
   std::vector<float> all;
   for (const std::vector<float>& part : parts) all.insert(all.end(), part.begin(), part.end());

@@ -199,42 +199,35 @@ std::string ConfigReader::String(std::string_view key, std::string default_value
   return value->get<std::string>();
 }
 
-std::vector<std::string> ConfigReader::StringList(std::string_view key) {
+template <typename T>
+std::vector<T> ConfigReader::List(std::string_view key, bool (*is_item)(const Json&),
+                                  const char* items) {
   const Json* value = Find(key);
-  std::vector<std::string> out;
+  std::vector<T> out;
   if (value == nullptr) return out;
+  const std::string where = where_ + ": " + std::string(key);
   if (!value->is_array()) {
-    Fail(
-        Corrupt(where_ + ": " + std::string(key) + ": expected a list, found " + KindName(*value)));
+    Fail(Corrupt(where + ": expected a list, found " + KindName(*value)));
     return out;
   }
   for (const Json& item : *value) {
-    if (!item.is_string()) {
-      Fail(Corrupt(where_ + ": " + std::string(key) + ": expected strings, found " + item.dump()));
+    if (!is_item(item)) {
+      Fail(Corrupt(where + ": expected " + items + ", found " + item.dump()));
       return {};
     }
-    out.push_back(item.get<std::string>());
+    out.push_back(item.get<T>());
   }
   return out;
 }
 
+std::vector<std::string> ConfigReader::StringList(std::string_view key) {
+  return List<std::string>(
+      key, [](const Json& item) { return item.is_string(); }, "strings");
+}
+
 std::vector<int64_t> ConfigReader::IntList(std::string_view key) {
-  const Json* value = Find(key);
-  std::vector<int64_t> out;
-  if (value == nullptr) return out;
-  if (!value->is_array()) {
-    Fail(
-        Corrupt(where_ + ": " + std::string(key) + ": expected a list, found " + KindName(*value)));
-    return out;
-  }
-  for (const Json& item : *value) {
-    if (!item.is_number_integer()) {
-      Fail(Corrupt(where_ + ": " + std::string(key) + ": expected integers, found " + item.dump()));
-      return {};
-    }
-    out.push_back(item.get<int64_t>());
-  }
-  return out;
+  return List<int64_t>(
+      key, [](const Json& item) { return item.is_number_integer(); }, "integers");
 }
 
 int64_t ConfigReader::IntOf(std::initializer_list<std::string_view> keys, int64_t default_value) {

@@ -54,6 +54,9 @@ class ConfigReader {
 
  private:
   const Json* Find(std::string_view key) const;
+  // items: what they are, for the message.
+  template <typename T>
+  std::vector<T> List(std::string_view key, bool (*is_item)(const Json&), const char* items);
   const Json& object_;
   std::string where_;
   mutable std::set<std::string, std::less<>> read_;

@@ -67,6 +67,13 @@ Result<std::unique_ptr<Block>> Block::Load(const ModelSpec& model, const BlockSp
   return PlainBlock::Load(model, spec, loader);
 }
 
+void VisitLinears(WeightVisitor visit, void* context,
+                  std::initializer_list<const Linear*> linears) {
+  for (const Linear* linear : linears) {
+    if (linear->weight != nullptr) visit(context, linear->name, *linear->weight);
+  }
+}
+
 Result<Norm> Norm::Load(const NormSpec& spec, const std::string& name, int64_t n,
                         TensorLoader& loader) {
   Norm norm;

@@ -2,6 +2,7 @@
 // and how they meet the residual stream.
 #pragma once
 
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,6 +16,9 @@ namespace tq {
 
 // Calls visit(name, weight) for every prepared matrix, in forward order.
 using WeightVisitor = void (*)(void* context, const std::string& name, const Weight& weight);
+
+// visit for each that has a weight.
+void VisitLinears(WeightVisitor visit, void* context, std::initializer_list<const Linear*> linears);
 
 class Mixer {
  public:

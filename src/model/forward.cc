@@ -1,6 +1,4 @@
 // The forward pass: embed, then each block, then the head for the tokens whose logits are wanted.
-#include <cstring>
-
 #include "model/model.h"
 #include "model/rope.h"
 

@@ -22,13 +22,6 @@ Result<std::unique_ptr<const Model>> Model::Load(const WeightSource& source, Bac
   WeightLoader loader(source, backend, ConfigRotates(config), report);
   TQ_ASSIGN_OR_RETURN(model->parts_, ModelParts::Load(model->spec_, loader));
   TQ_RETURN_IF_ERROR(loader.CheckAllUsed(model->spec_.tie_word_embeddings));
-  for (const BlockSpec& block : model->spec_.blocks) {
-    const auto* moe = std::get_if<MoeSpec>(&block.ffn);
-    if (moe == nullptr) moe = std::get_if<MoeSpec>(&block.parallel_ffn);
-    if (moe == nullptr) continue;
-    model->top_k_ = moe->router.top_k;
-    model->num_experts_ = moe->router.num_experts;
-  }
   return std::unique_ptr<const Model>(std::move(model));
 }
 
@@ -81,15 +74,32 @@ int64_t Model::prepared_bytes() const {
   return bytes;
 }
 
+namespace {
+
+// Which share of the experts' weights a token reads: top_k of num_experts.
+RouterRule ExpertShare(const ModelSpec& spec) {
+  RouterRule share = {.num_experts = 1, .top_k = 1};
+  for (const BlockSpec& block : spec.blocks) {
+    for (const FfnSpec* part : {&block.ffn, &block.parallel_ffn}) {
+      if (const auto* moe = std::get_if<MoeSpec>(part)) share = moe->router;
+    }
+  }
+  return share;
+}
+
+}  // namespace
+
 int64_t Model::decode_bytes() const {
   // Of an untied embedding one row is read; a tied one is read whole as the head. Of the experts,
   // those that the router picks.
+  const RouterRule share = ExpertShare(spec_);
   int64_t bytes = 0;
   for (const NamedWeight& weight : Weights()) {
     const bool is_table = weight.weight == parts_.embed.get() && parts_.lm_head != nullptr;
     int64_t read = weight.weight->bytes();
     if (is_table) read /= spec_.vocab_size;
-    if (weight.name.find(".experts.") != std::string::npos) read = read * top_k_ / num_experts_;
+    if (weight.name.find(".experts.") != std::string::npos)
+      read = read * share.top_k / share.num_experts;
     bytes += read;
   }
   return bytes;

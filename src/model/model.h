@@ -59,8 +59,6 @@ class Model {
 
   ModelSpec spec_;
   ModelParts parts_;
-  int64_t top_k_ = 1;  // of num_experts_, when there are any
-  int64_t num_experts_ = 1;
 };
 
 }  // namespace tq

@@ -53,7 +53,7 @@ const float* PerLayerEmbedding::Compute(StepContext& step, const float* x) const
 
 void PerLayerEmbedding::VisitWeights(WeightVisitor visit, void* context) const {
   visit(context, "model.embed_tokens_per_layer", *table_);
-  visit(context, projection_.name, *projection_.weight);
+  VisitLinears(visit, context, {&projection_});
 }
 
 Result<SelfConditioning> SelfConditioning::Load(const ModelSpec& spec, TensorLoader& loader) {

@@ -90,10 +90,11 @@ void ApplyFactors(ConfigReader& dict, std::vector<double>& inv) {
 
 }  // namespace
 
-RopeSpec RopeFromDict(ConfigReader& reader, const Json& json, double theta, int head_dim,
+RopeSpec RopeFromDict(ConfigReader& reader, const Json* json, double theta, int head_dim,
                       const RopeDefaults& defaults) {
   RopeSpec spec;
-  ConfigReader dict(json, reader.where() + ": rope");
+  const Json none = Json::object();
+  ConfigReader dict(json != nullptr ? *json : none, reader.where() + ": rope");
   theta = dict.Number("rope_theta", theta);
   Scaling scaling;
   scaling.type = dict.String("rope_type", dict.String("type", "default"));
@@ -156,8 +157,14 @@ RopeSpec ReadRope(ConfigReader& reader, int head_dim, const RopeDefaults& defaul
   const Json* dict = reader.Raw("rope_parameters");
   const Json* scaling = reader.Raw("rope_scaling");
   if (dict == nullptr) dict = scaling;
-  const Json none = Json::object();
-  return RopeFromDict(reader, dict != nullptr ? *dict : none, theta, head_dim, with_partial);
+  return RopeFromDict(reader, dict, theta, head_dim, with_partial);
+}
+
+const Json* RopeDictOf(ConfigReader& reader, std::string_view layer_type) {
+  const Json* all = reader.Raw("rope_parameters");
+  if (all == nullptr || !all->is_object()) return nullptr;
+  const auto found = all->find(std::string(layer_type));
+  return found != all->end() ? &*found : nullptr;
 }
 
 RopeTable MakeRopeTable(const RopeSpec& spec, std::span<const int32_t> positions,
@@ -178,6 +185,22 @@ RopeTable MakeRopeTable(const RopeSpec& spec, std::span<const int32_t> positions
     }
   }
   return {cos, sin, spec.rotary_dim()};
+}
+
+void ApplyRope(StepContext& step, const RopeTable& table, const RopeHeads& heads) {
+  step.backend.Rope({.x = heads.x,
+                     .num_tokens = step.num_tokens(),
+                     .num_heads = heads.num_heads,
+                     .head_dim = heads.head_dim,
+                     .rotary_dim = table.rotary_dim,
+                     .cos = table.cos,
+                     .sin = table.sin,
+                     .offset = heads.offset,
+                     .interleaved = heads.interleaved});
+}
+
+void ApplyRope(StepContext& step, int rope, const RopeHeads& heads) {
+  if (rope >= 0) ApplyRope(step, step.ropes[static_cast<size_t>(rope)], heads);
 }
 
 }  // namespace tq

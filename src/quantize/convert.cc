@@ -56,19 +56,15 @@ std::span<const std::byte> AsBytes(const std::vector<T>& values) {
   return std::as_bytes(std::span<const T>(values));
 }
 
-std::vector<uint16_t> ToF16(std::span<const float> values) {
+template <uint16_t (*kRound)(float)>
+std::vector<uint16_t> Rounded(std::span<const float> values) {
   std::vector<uint16_t> out;
   out.reserve(values.size());
-  for (const float value : values) out.push_back(F32ToF16(value));
+  for (const float value : values) out.push_back(kRound(value));
   return out;
 }
-
-std::vector<uint16_t> ToBf16(std::span<const float> values) {
-  std::vector<uint16_t> out;
-  out.reserve(values.size());
-  for (const float value : values) out.push_back(F32ToBf16(value));
-  return out;
-}
+constexpr auto ToF16 = Rounded<F32ToF16>;
+constexpr auto ToBf16 = Rounded<F32ToBf16>;
 
 class Converter {
  public:

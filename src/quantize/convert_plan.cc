@@ -42,23 +42,34 @@ class Planner {
     const std::string name = expert.stack + "." + expert.part;
     const auto found = stacks_.find(name);
     if (found == stacks_.end()) {
-      stacks_.emplace(name, items_.size());
+      stacks_.emplace(name, planned_.size());
       return AddTensor(need, name, true);
     }
-    ConvertItem& item = items_[found->second];
+    ConvertItem& item = planned_[found->second].item;
     item.sources.push_back(item.quantize || item.decode ? PathOf(need.name) : need.name);
     return Status::Ok();
   }
 
   std::vector<ConvertItem> Finish() {
-    for (ConvertItem& item : items_) {
-      SetOutputs(item);
-      for (const auto& output : item.outputs) item.output_bytes += TensorBytes(output);
+    std::vector<ConvertItem> items;
+    for (Planned& planned : planned_) {
+      SetOutputs(planned);
+      for (const auto& output : planned.item.outputs)
+        planned.item.output_bytes += TensorBytes(output);
+      items.push_back(std::move(planned.item));
     }
-    return std::move(items_);
+    return items;
   }
 
  private:
+  // An item whose sources may still grow.
+  struct Planned {
+    ConvertItem item;
+    std::string name;  // of the output tensor, when it is a copy
+    Shape shape;       // of one source
+    bool is_stack;
+  };
+
   static std::string PathOf(const std::string& name) { return name.substr(0, name.rfind('.')); }
 
   Status AddTensor(const TensorNeed& need, const std::string& output, bool is_stack) {
@@ -86,10 +97,7 @@ class Planner {
       }
       TQ_RETURN_IF_ERROR(PlanCopy(need, item));
     }
-    names_.push_back(output);
-    shapes_.push_back(need.shape);
-    is_stack_.push_back(is_stack);
-    items_.push_back(std::move(item));
+    planned_.push_back({std::move(item), output, need.shape, is_stack});
     return Status::Ok();
   }
 
@@ -121,10 +129,10 @@ class Planner {
     return Status::Ok();
   }
 
-  void SetOutputs(ConvertItem& item) const {
-    const auto index = static_cast<size_t>(&item - items_.data());
+  static void SetOutputs(Planned& planned) {
+    ConvertItem& item = planned.item;
     const size_t count = item.sources.size();
-    const bool stack = is_stack_[index];
+    const bool stack = planned.is_stack;
     if (item.quantize) {
       const int entries = item.spec.codebook_entries;
       const Shape words = {item.rows, TurboQuantWords(entries, item.cols)};
@@ -135,20 +143,17 @@ class Planner {
                       {item.path + ".signs", DType::kF16, {item.cols}}};
       return;
     }
-    Shape shape = shapes_[index];
-    if (IsConvolution(names_[index])) shape.push_back(1);
-    item.outputs = {{names_[index], item.dtype, Stacked(count, stack, shape)}};
+    Shape shape = planned.shape;
+    if (IsConvolution(planned.name)) shape.push_back(1);
+    item.outputs = {{planned.name, item.dtype, Stacked(count, stack, shape)}};
   }
 
   const WeightSource& source_;
   const ModelSpec& model_;
   const ConvertOptions& options_;
   std::vector<std::string>& warnings_;
-  std::vector<ConvertItem> items_;
-  std::vector<std::string> names_;  // per item: the output tensor of a copy
-  std::vector<Shape> shapes_;       // per item: of one source
-  std::vector<bool> is_stack_;
-  std::map<std::string, size_t> stacks_;  // output name -> item
+  std::vector<Planned> planned_;
+  std::map<std::string, size_t> stacks_;  // output name -> index
   std::set<std::string> quantized_;       // output paths
 };
 

@@ -50,7 +50,6 @@ ExpertPath ParseExpertPath(std::string_view name, std::string_view model_type) {
     const size_t part = name.find('.', number);
     if (part == std::string_view::npos) return out;
     out.is_expert = true;
-    std::from_chars(name.data() + number, name.data() + part, out.expert);
     out.stack = OutputName(name.substr(0, number - 1), model_type);
     out.part = name.substr(part + 1);
     return out;
@@ -59,7 +58,8 @@ ExpertPath ParseExpertPath(std::string_view name, std::string_view model_type) {
   const size_t at = name.find(kExperts);
   if (at == std::string_view::npos) return out;
   const std::string_view rest = name.substr(at + kExperts.size());
-  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), out.expert);
+  int expert = 0;
+  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), expert);
   const std::string_view tail = rest.substr(static_cast<size_t>(end - rest.data()));
   const size_t dot = tail.rfind('.');
   if (error != std::errc() || tail.empty() || tail[0] != '.' || dot == 0) return out;

@@ -13,8 +13,7 @@ namespace tq {
 struct ExpertPath {
   bool is_expert = false;
   std::string stack;  // "model.layers.0.mlp.switch_mlp.gate_proj"
-  int expert = 0;
-  std::string part;  // "weight", "bias"
+  std::string part;   // "weight", "bias"
 };
 
 // name: canonical ("model.layers.0.mlp.experts.3.gate_proj.weight").

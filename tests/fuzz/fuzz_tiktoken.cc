@@ -2,10 +2,10 @@
 // text. What follows a zero byte is the text. A file that starts with '+' gets a token for every
 // byte in front, without which no file is complete.
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
+#include "fuzz/round_trip.h"
 #include "tokenizer/tokenizer.h"
 
 namespace {
@@ -35,11 +35,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       tq::TokenizerFiles{.tiktoken_model = file,
                          .tokenizer_config_json = R"({"tokenizer_class": "TikTokenTokenizer"})"});
   if (!tokenizer.ok()) return 0;
-  const auto ids = (*tokenizer)->Encode(text, {.add_special_tokens = true});
-  tq::Detokenizer detokenizer(**tokenizer, false);
-  std::string streamed;
-  for (const int32_t id : ids) streamed += detokenizer.Push(id);
-  streamed += detokenizer.Finish();
-  if (streamed != (*tokenizer)->Decode(ids, false)) std::abort();
+  tq::CheckRoundTrip(**tokenizer, text);
   return 0;
 }

@@ -1,9 +1,9 @@
 // Any bytes as tokenizer.json: a clean Status, or a tokenizer that encodes and decodes a short
 // text.
 #include <cstdint>
-#include <cstdlib>
 #include <string_view>
 
+#include "fuzz/round_trip.h"
 #include "tokenizer/tokenizer.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -14,11 +14,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                                                                : input.substr(zero + 1, 64);
   const auto tokenizer = tq::Tokenizer::Load(input.substr(0, zero), "");
   if (!tokenizer.ok()) return 0;
-  const auto ids = (*tokenizer)->Encode(text, {.add_special_tokens = true});
-  tq::Detokenizer detokenizer(**tokenizer, false);
-  std::string streamed;
-  for (const int32_t id : ids) streamed += detokenizer.Push(id);
-  streamed += detokenizer.Finish();
-  if (streamed != (*tokenizer)->Decode(ids, false)) std::abort();
+  tq::CheckRoundTrip(**tokenizer, text);
   return 0;
 }

@@ -1,7 +1,4 @@
 // Checkpoints that mlx-lm wrote, quantized and not, under its own tensor names.
-#include <algorithm>
-#include <filesystem>
-
 #include <gtest/gtest.h>
 
 #include "support/checkpoint.h"
@@ -11,15 +8,6 @@ namespace {
 
 // What the package's own f32 run differs from its float model by, plus our own arithmetic.
 constexpr double kTolerance = 2e-4;
-
-std::vector<std::string> Folders() {
-  std::vector<std::string> out;
-  for (const auto& entry : std::filesystem::directory_iterator(TQ_TEST_DATA "/mlx")) {
-    if (entry.is_directory()) out.push_back(entry.path().filename().string());
-  }
-  std::sort(out.begin(), out.end());
-  return out;
-}
 
 class MlxFixture : public testing::TestWithParam<std::string> {
  protected:
@@ -51,7 +39,8 @@ TEST_P(MlxFixture, GreedyTextIsThePackages) {
 
 std::string FolderName(const testing::TestParamInfo<std::string>& info) { return info.param; }
 
-INSTANTIATE_TEST_SUITE_P(All, MlxFixture, testing::ValuesIn(Folders()), FolderName);
+INSTANTIATE_TEST_SUITE_P(All, MlxFixture, testing::ValuesIn(FolderNames(TQ_TEST_DATA "/mlx")),
+                         FolderName);
 
 }  // namespace
 }  // namespace tq::test

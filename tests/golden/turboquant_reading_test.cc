@@ -1,8 +1,5 @@
 // Every checkpoint that the reference converter wrote, whatever the architecture and the generation
 // of the format: it loads, and gives the reference's logits and greedy text.
-#include <algorithm>
-#include <filesystem>
-
 #include <gtest/gtest.h>
 
 #include "support/checkpoint.h"
@@ -12,15 +9,6 @@ namespace {
 
 // kimi_k3: f32 arithmetic in another order moves its logits as much (see model_test.cc).
 double Tolerance(const std::string& name) { return name == "kimi_k3" ? 5e-4 : 2e-4; }
-
-std::vector<std::string> Folders() {
-  std::vector<std::string> out;
-  for (const auto& entry : std::filesystem::directory_iterator(TQ_TEST_DATA "/turboquant")) {
-    if (entry.is_directory()) out.push_back(entry.path().filename().string());
-  }
-  std::sort(out.begin(), out.end());
-  return out;
-}
 
 class TurboQuantReading : public testing::TestWithParam<std::string> {
  protected:
@@ -47,7 +35,8 @@ TEST_P(TurboQuantReading, LogitsAndGreedyTextMatchTheReference) {
 
 std::string FolderName(const testing::TestParamInfo<std::string>& info) { return info.param; }
 
-INSTANTIATE_TEST_SUITE_P(All, TurboQuantReading, testing::ValuesIn(Folders()), FolderName);
+INSTANTIATE_TEST_SUITE_P(All, TurboQuantReading,
+                         testing::ValuesIn(FolderNames(TQ_TEST_DATA "/turboquant")), FolderName);
 
 }  // namespace
 }  // namespace tq::test

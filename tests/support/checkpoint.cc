@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 
 namespace tq::test {
 
@@ -85,6 +86,15 @@ std::vector<int32_t> TensorFile::Ids(const std::string& name) const {
     std::memcpy(&value, tensor->bytes.data() + i * 8, 8);
     out[i] = static_cast<int32_t>(value);
   }
+  return out;
+}
+
+std::vector<std::string> FolderNames(const std::string& folder) {
+  std::vector<std::string> out;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.is_directory()) out.push_back(entry.path().filename().string());
+  }
+  std::sort(out.begin(), out.end());
   return out;
 }
 

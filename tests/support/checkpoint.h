@@ -48,6 +48,9 @@ class TensorFile {
   SafetensorsFile file_;
 };
 
+// Names of the folders in `folder` (an unpacked archive of tests/data), sorted.
+std::vector<std::string> FolderNames(const std::string& folder);
+
 double StandardDeviation(const std::vector<float>& values);
 double MaxDifference(const std::vector<float>& a, const std::vector<float>& b);
 

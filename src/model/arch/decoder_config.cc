@@ -39,8 +39,7 @@ int ReadSize(ConfigReader& reader, std::initializer_list<std::string_view> keys,
 }
 
 std::vector<bool> ReadSlidingLayers(ConfigReader& reader, size_t num_layers,
-                                    const std::vector<bool>& fallback,
-                                    std::string_view linear_name) {
+                                    const std::vector<bool>& fallback) {
   if (!reader.Has("layer_types")) return fallback;
   const std::vector<std::string> names = reader.StringList("layer_types");
   std::vector<bool> out(num_layers, false);
@@ -52,7 +51,7 @@ std::vector<bool> ReadSlidingLayers(ConfigReader& reader, size_t num_layers,
   for (size_t i = 0; i < num_layers; ++i) {
     if (names[i] == "sliding_attention") {
       out[i] = true;
-    } else if (names[i] != "full_attention" && names[i] != "attention" && names[i] != linear_name) {
+    } else if (names[i] != "full_attention" && names[i] != "attention") {
       reader.Fail(Unsupported(
           reader.where() + ": layer_types: expected full_attention or sliding_attention, found \"" +
           names[i] + "\""));

@@ -19,7 +19,7 @@ struct DecoderDefaults {
   int64_t num_hidden_layers = 0;  // 0: required
   int64_t intermediate_size = 0;  // 0: required
   std::string_view eps_key = "rms_norm_eps";
-  std::string_view activation_key = "hidden_act";
+  std::string_view activation_key = "hidden_act";  // empty: `activation` as it is
   std::string_view activation = "silu";
 };
 
@@ -30,11 +30,9 @@ ModelSpec ReadDecoder(ConfigReader& reader, const DecoderDefaults& defaults);
 Activation ReadActivation(ConfigReader& reader, std::string_view key,
                           std::string_view default_name);
 
-// layer_types -> sliding[i]; `fallback` when the key is absent. linear_name: a third value, not
-// sliding. Errors go to the reader.
+// layer_types -> sliding[i]; `fallback` when the key is absent. Errors go to the reader.
 std::vector<bool> ReadSlidingLayers(ConfigReader& reader, size_t num_layers,
-                                    const std::vector<bool>& fallback,
-                                    std::string_view linear_name = "");
+                                    const std::vector<bool>& fallback);
 
 // The first of `keys` that is present, in 1..max_value. Errors go to the reader, which names the
 // first.

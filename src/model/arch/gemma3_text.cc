@@ -16,17 +16,11 @@ void ReadRopes(ConfigReader& config, int head_dim, ModelSpec& spec) {
   const double theta = config.Number("rope_theta", 1e6);
   const double local_theta = config.Number("rope_local_base_freq", 1e4);
   const RopeDefaults defaults{theta, spec.max_position_embeddings};
-  const Json none = Json::object();
   const Json* full = config.Raw("rope_scaling");
-  const Json* local = nullptr;
-  if (const Json* both = config.Raw("rope_parameters")) {
-    if (both->is_object() && both->contains("full_attention")) full = &(*both)["full_attention"];
-    if (both->is_object() && both->contains("sliding_attention"))
-      local = &(*both)["sliding_attention"];
-  }
-  spec.ropes = {
-      RopeFromDict(config, full != nullptr ? *full : none, theta, head_dim, defaults),
-      RopeFromDict(config, local != nullptr ? *local : none, local_theta, head_dim, defaults)};
+  if (const Json* own = RopeDictOf(config, "full_attention")) full = own;
+  const Json* local = RopeDictOf(config, "sliding_attention");
+  spec.ropes = {RopeFromDict(config, full, theta, head_dim, defaults),
+                RopeFromDict(config, local, local_theta, head_dim, defaults)};
 }
 
 }  // namespace

@@ -23,25 +23,18 @@ int FullRope(ConfigReader& config, int head_dim, std::vector<int>& sizes, ModelS
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] == head_dim) return static_cast<int>(i) + 1;
   }
-  const Json none = Json::object();
-  const Json* dict = &none;
-  if (const Json* all = config.Raw("rope_parameters"); all != nullptr && all->is_object()) {
-    if (all->contains("full_attention")) dict = &(*all)["full_attention"];
-  }
   const RopeDefaults defaults = {1e6, spec.max_position_embeddings, 0.25};
-  spec.ropes.push_back(RopeFromDict(config, *dict, 1e6, head_dim, defaults));
+  spec.ropes.push_back(
+      RopeFromDict(config, RopeDictOf(config, "full_attention"), 1e6, head_dim, defaults));
   sizes.push_back(head_dim);
   return static_cast<int>(sizes.size());
 }
 
 RopeSpec SlidingRope(ConfigReader& config, int head_dim, int64_t max_positions) {
-  const Json none = Json::object();
-  Json dict = none;
-  if (const Json* all = config.Raw("rope_parameters"); all != nullptr && all->is_object()) {
-    if (all->contains("sliding_attention")) dict = (*all)["sliding_attention"];
-  }
+  const Json* own = RopeDictOf(config, "sliding_attention");
+  Json dict = own != nullptr ? *own : Json::object();
   if (dict.is_object()) dict.erase("partial_rotary_factor");  // not applied to this type
-  return RopeFromDict(config, dict, 1e4, head_dim, {1e4, max_positions});
+  return RopeFromDict(config, &dict, 1e4, head_dim, {1e4, max_positions});
 }
 
 // The size of one layer: per_layer_config where the key exists, else the two global_* keys.

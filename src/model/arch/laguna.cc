@@ -12,24 +12,21 @@ namespace {
 
 // ropes[0] serves full layers, ropes[1] sliding ones.
 void ReadRopes(ConfigReader& config, int head_dim, ModelSpec& spec) {
-  const Json none = Json::object();
-  const Json* full = &none;
-  const Json* sliding = &none;
-  if (const Json* both = config.Raw("rope_parameters"); both != nullptr && both->is_object()) {
-    if (both->contains("full_attention")) full = &(*both)["full_attention"];
-    if (both->contains("sliding_attention")) sliding = &(*both)["sliding_attention"];
-  }
   const RopeDefaults defaults = {.max_position_embeddings = spec.max_position_embeddings};
-  spec.ropes = {RopeFromDict(config, *full, 500000.0, head_dim, defaults),
-                RopeFromDict(config, *sliding, 10000.0, head_dim, defaults)};
+  spec.ropes = {
+      RopeFromDict(config, RopeDictOf(config, "full_attention"), 500000.0, head_dim, defaults),
+      RopeFromDict(config, RopeDictOf(config, "sliding_attention"), 10000.0, head_dim, defaults)};
 }
 
 OutputGate ReadGate(ConfigReader& config) {
   const Json* gating = config.Raw("gating");
-  if (gating == nullptr || *gating == true || *gating == "per-head")
-    return OutputGate::kSoftplusPerHead;
-  if (*gating == "per-element") return OutputGate::kSoftplus;
-  if (*gating == false) return OutputGate::kNone;
+  if (gating == nullptr) return OutputGate::kSoftplusPerHead;
+  if (gating->is_boolean()) {
+    return gating->get<bool>() ? OutputGate::kSoftplusPerHead : OutputGate::kNone;
+  }
+  const std::string name = gating->is_string() ? gating->get<std::string>() : "";
+  if (name == "per-head") return OutputGate::kSoftplusPerHead;
+  if (name == "per-element") return OutputGate::kSoftplus;
   config.Fail(Unsupported(config.where() +
                           ": gating: expected true, \"per-head\", \"per-element\" or "
                           "false, found " +

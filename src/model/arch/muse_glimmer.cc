@@ -45,7 +45,7 @@ ModelSpec ParseMuseGlimmer(ConfigReader& config) {
       }
     }
   }
-  spec.ropes = {RopeFromDict(config, Json::object(), theta, AttentionOf(spec.blocks[0]).head_dim,
+  spec.ropes = {RopeFromDict(config, nullptr, theta, AttentionOf(spec.blocks[0]).head_dim,
                              {theta, spec.max_position_embeddings})};
   config.Ignore({"rope_parameters", "rope_theta"});
   const bool bias = config.Bool("attention_bias", false);

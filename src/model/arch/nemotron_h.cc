@@ -91,7 +91,7 @@ ModelSpec ParseNemotronH(ConfigReader& config) {
                                     .num_hidden_layers = static_cast<int64_t>(pattern.size()),
                                     .intermediate_size = 21504,
                                     .eps_key = "layer_norm_epsilon",
-                                    .activation_key = "unused_activation"};
+                                    .activation_key = ""};
   ModelSpec spec = ReadDecoder(config, defaults);
   if (!config.status().ok()) return spec;
   if (spec.blocks.size() != pattern.size()) {

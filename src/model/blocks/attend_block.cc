@@ -1,7 +1,5 @@
 #include "model/blocks/attend_block.h"
 
-#include <cstring>
-
 namespace tq {
 
 Result<ResidualMix> ResidualMix::Load(const std::string& path, float eps, int64_t hidden,
@@ -19,7 +17,7 @@ void ResidualMix::Apply(StepContext& step, const Residuals& residuals, float* ou
   const auto n = static_cast<int64_t>(omega_.size());
   const int64_t rows = step.num_tokens();
   if (residuals.snapshots.empty()) {
-    std::memcpy(out, residuals.x, static_cast<size_t>(rows * n) * sizeof(float));
+    step.backend.CopyRows({residuals.x, n, out, n, rows, n});
     return;
   }
   const size_t count = residuals.snapshots.size() + 1;
@@ -67,7 +65,7 @@ void AttendBlock::Forward(StepContext& step, Residuals& residuals, KvCache& cach
   if (snapshot_) {
     residuals.snapshots.push_back(residuals.x);
     residuals.x = fresh;
-    std::memcpy(fresh, y, static_cast<size_t>(n) * sizeof(float));
+    step.backend.CopyRows({y, hidden_, fresh, hidden_, rows, hidden_});
   } else {
     step.backend.Add({y, residuals.x, n});
   }

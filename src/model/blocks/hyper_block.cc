@@ -69,9 +69,7 @@ void HyperConnection::Write(StepContext& step, const float* gains, const float* 
 }
 
 void HyperConnection::VisitWeights(WeightVisitor visit, void* context) const {
-  for (const Linear* linear : {&mix_down_, &mix_up_, &inject_}) {
-    if (linear->weight != nullptr) visit(context, linear->name, *linear->weight);
-  }
+  VisitLinears(visit, context, {&mix_down_, &mix_up_, &inject_});
 }
 
 Result<std::unique_ptr<Block>> HyperBlock::Load(const ModelSpec& model, const BlockSpec& spec,

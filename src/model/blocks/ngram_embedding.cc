@@ -171,8 +171,7 @@ void NgramEmbedding::Add(StepContext& step, float* x, StateRef state) const {
 
 void NgramEmbedding::VisitWeights(WeightVisitor visit, void* context) const {
   for (size_t i = 0; i < shards_.size(); ++i) visit(context, shard_names_[i], *shards_[i]);
-  visit(context, key_proj_.name, *key_proj_.weight);
-  visit(context, value_proj_.name, *value_proj_.weight);
+  VisitLinears(visit, context, {&key_proj_, &value_proj_});
 }
 
 }  // namespace tq

@@ -138,9 +138,7 @@ void PlainBlock::VisitWeights(WeightVisitor visit, void* context) const {
   if (mixer_ != nullptr) mixer_->VisitWeights(visit, context);
   if (ffn_ != nullptr) ffn_->VisitWeights(visit, context);
   if (parallel_ != nullptr) parallel_->VisitWeights(visit, context);
-  for (const Linear* linear : {&per_layer_gate_, &per_layer_projection_}) {
-    if (linear->weight != nullptr) visit(context, linear->name, *linear->weight);
-  }
+  VisitLinears(visit, context, {&per_layer_gate_, &per_layer_projection_});
 }
 
 }  // namespace tq

@@ -43,9 +43,7 @@ void DenseFfn::Forward(StepContext& step, const float* x, const float*, float* y
 }
 
 void DenseFfn::VisitWeights(WeightVisitor visit, void* context) const {
-  for (const Linear* linear : {&gate_proj_, &up_proj_, &down_proj_}) {
-    if (linear->weight != nullptr) visit(context, linear->name, *linear->weight);
-  }
+  VisitLinears(visit, context, {&gate_proj_, &up_proj_, &down_proj_});
 }
 
 }  // namespace tq

@@ -220,19 +220,13 @@ void Moe::Forward(StepContext& step, const float* x, const float* router_x, floa
 }
 
 void Moe::VisitWeights(WeightVisitor visit, void* context) const {
-  const auto visit_linear = [&](const Linear& linear) {
-    if (linear.weight != nullptr) visit(context, linear.name, *linear.weight);
-  };
-  visit_linear(router_);
-  visit_linear(latent_down_);
+  VisitLinears(visit, context, {&router_, &latent_down_});
   for (const Expert& expert : experts_) {
-    visit_linear(expert.gate_proj);
-    visit_linear(expert.up_proj);
-    visit_linear(expert.down_proj);
+    VisitLinears(visit, context, {&expert.gate_proj, &expert.up_proj, &expert.down_proj});
   }
-  visit_linear(latent_up_);
+  VisitLinears(visit, context, {&latent_up_});
   if (shared_ != nullptr) shared_->VisitWeights(visit, context);
-  visit_linear(shared_gate_);
+  VisitLinears(visit, context, {&shared_gate_});
 }
 
 }  // namespace tq

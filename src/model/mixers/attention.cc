@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/math.h"
+#include "model/rope.h"
 
 namespace tq {
 
@@ -74,18 +75,6 @@ CacheNeeds Attention::Needs(KvType type) const {
   return needs;
 }
 
-void Attention::RotateHeads(StepContext& step, float* x, int num_heads) const {
-  if (spec_.rope < 0) return;
-  const RopeTable& table = step.ropes[static_cast<size_t>(spec_.rope)];
-  step.backend.Rope({.x = x,
-                     .num_tokens = step.num_tokens(),
-                     .num_heads = num_heads,
-                     .head_dim = spec_.head_dim,
-                     .rotary_dim = table.rotary_dim,
-                     .cos = table.cos,
-                     .sin = table.sin});
-}
-
 // q *= 1 + beta ln(1 + floor(position / original)).
 void Attention::ScaleByPosition(StepContext& step, float* q) const {
   const int64_t rows = step.num_tokens();
@@ -128,7 +117,7 @@ void Attention::PrepareQuery(StepContext& step, float* q) const {
                       .n = d,
                       .scale = spec_.q_multiplier});
   }
-  RotateHeads(step, q, heads);
+  ApplyRope(step, spec_.rope, {q, heads, spec_.head_dim});
   if (spec_.position_beta != 0.0f) ScaleByPosition(step, q);
 }
 
@@ -139,7 +128,7 @@ void Attention::AppendKv(StepContext& step, float* k, float* v, LayerCache& cach
   if (spec_.v_from_k) step.backend.CopyRows({k, d, v, d, rows * heads, d});
   if (spec_.qk_norm) k_norm_.Apply(step, k, k, rows * heads, d);
   if (spec_.v_norm) Norm{*spec_.v_norm, {}}.Apply(step, v, v, rows * heads, d);
-  RotateHeads(step, k, heads);
+  ApplyRope(step, spec_.rope, {k, heads, spec_.head_dim});
   const LayerCache::Paged& paged = cache.paged[0];
   step.backend.KvAppend({&step.plan, paged.layout, paged.pages.data(), k, v});
 }
@@ -208,9 +197,7 @@ void Attention::Forward(StepContext& step, const float* x, float* y, KvCache& ca
 }
 
 void Attention::VisitWeights(WeightVisitor visit, void* context) const {
-  for (const Linear* linear : {&q_proj_, &k_proj_, &v_proj_, &gate_proj_, &o_proj_}) {
-    if (linear->weight != nullptr) visit(context, linear->name, *linear->weight);
-  }
+  VisitLinears(visit, context, {&q_proj_, &k_proj_, &v_proj_, &gate_proj_, &o_proj_});
 }
 
 }  // namespace tq

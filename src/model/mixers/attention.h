@@ -26,7 +26,6 @@ class Attention : public Mixer {
                      float* v) const;
   void PrepareQuery(StepContext& step, float* q) const;
   void AppendKv(StepContext& step, float* k, float* v, LayerCache& cache) const;
-  void RotateHeads(StepContext& step, float* x, int num_heads) const;
   void ScaleByPosition(StepContext& step, float* q) const;
   void ApplyGate(StepContext& step, float* gate, float* mixed) const;
 

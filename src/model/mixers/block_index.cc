@@ -50,7 +50,7 @@ void BlockIndex::AppendKeys(StepContext& step, const float* raw, LayerCache& cac
   }
   const RopeTable table = MakeRopeTable((*step.rope_specs)[static_cast<size_t>(rope_)],
                                         {first, static_cast<size_t>(rows)}, step.scratch);
-  step.backend.Rope({k, rows, 1, spec_.head_dim, table.rotary_dim, table.cos, table.sin});
+  ApplyRope(step, table, {k, 1, spec_.head_dim});
   const LayerCache::Paged& keys = cache.paged[1];
   step.backend.KvAppend({&step.plan, keys.layout, keys.pages.data(), k, nullptr});
 }
@@ -68,9 +68,7 @@ BlockIndex::Selection BlockIndex::Select(StepContext& step, const float* x,
   Project(step, x, rows, {{&index_qk_proj_, qk}});
   step.backend.CopyRows({qk, width, q, spec_.num_heads * d, rows, spec_.num_heads * d});
   q_norm_.Apply(step, q, q, rows * spec_.num_heads, d);
-  const RopeTable& table = step.ropes[static_cast<size_t>(rope_)];
-  step.backend.Rope(
-      {q, rows, spec_.num_heads, spec_.head_dim, table.rotary_dim, table.cos, table.sin});
+  ApplyRope(step, rope_, {q, spec_.num_heads, spec_.head_dim});
   AppendKeys(step, qk + spec_.num_heads * d, cache);
   const LayerCache::Paged& keys = cache.paged[1];
   step.backend.IndexSelect({.plan = &step.plan,

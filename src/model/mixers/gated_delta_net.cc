@@ -158,9 +158,7 @@ void GatedDeltaNet::Forward(StepContext& step, const float* x, float* y, KvCache
 }
 
 void GatedDeltaNet::VisitWeights(WeightVisitor visit, void* context) const {
-  for (const Linear* linear : {&in_proj_qkv_, &in_proj_z_, &in_proj_b_, &in_proj_a_, &out_proj_}) {
-    if (linear->weight != nullptr) visit(context, linear->name, *linear->weight);
-  }
+  VisitLinears(visit, context, {&in_proj_qkv_, &in_proj_z_, &in_proj_b_, &in_proj_a_, &out_proj_});
 }
 
 }  // namespace tq

@@ -157,11 +157,9 @@ void Kda::Forward(StepContext& step, const float* x, float* y, KvCache& cache, s
 }
 
 void Kda::VisitWeights(WeightVisitor visit, void* context) const {
-  for (const Branch& branch : branches_) visit(context, branch.proj.name, *branch.proj.weight);
-  for (const Linear* linear :
-       {&f_a_proj_, &f_b_proj_, &b_proj_, &g_proj_, &g_a_proj_, &g_b_proj_, &o_proj_}) {
-    if (linear->weight != nullptr) visit(context, linear->name, *linear->weight);
-  }
+  for (const Branch& branch : branches_) VisitLinears(visit, context, {&branch.proj});
+  VisitLinears(visit, context,
+               {&f_a_proj_, &f_b_proj_, &b_proj_, &g_proj_, &g_a_proj_, &g_b_proj_, &o_proj_});
 }
 
 }  // namespace tq

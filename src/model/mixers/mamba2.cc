@@ -100,8 +100,7 @@ void Mamba2::Forward(StepContext& step, const float* x, float* y, KvCache& cache
 }
 
 void Mamba2::VisitWeights(WeightVisitor visit, void* context) const {
-  for (const Linear* linear : {&in_proj_, &out_proj_})
-    visit(context, linear->name, *linear->weight);
+  VisitLinears(visit, context, {&in_proj_, &out_proj_});
 }
 
 }  // namespace tq

@@ -1,5 +1,7 @@
 #include "model/mixers/mla.h"
 
+#include "model/rope.h"
+
 namespace tq {
 
 Result<std::unique_ptr<Mixer>> Mla::Load(const MlaSpec& spec, const std::string& prefix,
@@ -84,17 +86,8 @@ CacheNeeds Mla::Needs(KvType type) const {
 
 // The rope part is the tail of each key_dim row.
 void Mla::Rotate(StepContext& step, float* x, int num_heads) const {
-  if (spec_.rope < 0) return;
-  const RopeTable& table = step.ropes[static_cast<size_t>(spec_.rope)];
-  step.backend.Rope({.x = x,
-                     .num_tokens = step.num_tokens(),
-                     .num_heads = num_heads,
-                     .head_dim = static_cast<int>(key_dim()),
-                     .rotary_dim = table.rotary_dim,
-                     .cos = table.cos,
-                     .sin = table.sin,
-                     .offset = spec_.kv_lora_rank,
-                     .interleaved = spec_.interleaved});
+  ApplyRope(step, spec_.rope,
+            {x, num_heads, static_cast<int>(key_dim()), spec_.kv_lora_rank, spec_.interleaved});
 }
 
 void Mla::AppendLatent(StepContext& step, const float* x, LayerCache& cache) const {
@@ -196,10 +189,8 @@ void Mla::Forward(StepContext& step, const float* x, float* y, KvCache& cache, s
 }
 
 void Mla::VisitWeights(WeightVisitor visit, void* context) const {
-  for (const Linear* linear :
-       {&q_proj_, &q_a_proj_, &q_b_proj_, &kv_a_proj_, &gate_proj_, &o_proj_}) {
-    if (linear->weight != nullptr) visit(context, linear->name, *linear->weight);
-  }
+  VisitLinears(visit, context,
+               {&q_proj_, &q_a_proj_, &q_b_proj_, &kv_a_proj_, &gate_proj_, &o_proj_});
   for (const auto& weight : query_to_latent_) visit(context, o_proj_.name + ".kv_b", *weight);
   for (const auto& weight : latent_to_value_) visit(context, o_proj_.name + ".kv_b", *weight);
 }

@@ -24,16 +24,15 @@ class Mla : public Mixer {
   Status LoadHeads(const std::string& prefix, TensorLoader& loader);
   void Rotate(StepContext& step, float* x, int num_heads) const;
   void AppendLatent(StepContext& step, const float* x, LayerCache& cache) const;
-  // latent_q: the normed query latent, null without q_lora_rank. keys_q [T, H, key_dim].
+  // in: x, or the normed query latent with q_lora_rank. keys_q [T, H, key_dim].
   void ProjectQuery(StepContext& step, const float* in, float* keys_q) const;
-  // y [T, H, out_dim] = per head weights_of_head * x [T, H, x_dim at x_offset].
+  // Head h of y = weights[h] * head h of x; heads begin a stride apart, tokens H strides.
   void PerHead(StepContext& step, const std::vector<std::unique_ptr<Weight>>& weights,
                const float* x, int64_t x_stride, float* y, int64_t y_stride) const;
 
   MlaSpec spec_;
   Linear q_proj_, q_a_proj_, q_b_proj_, kv_a_proj_, gate_proj_, o_proj_;
   Norm q_norm_, kv_norm_;
-  std::string kv_b_name_;
   std::vector<std::unique_ptr<Weight>> query_to_latent_;  // per head [r, nope]
   std::vector<std::unique_ptr<Weight>> latent_to_value_;  // per head [v, r]
   std::optional<TokenIndex> index_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/rope.h"
+
 namespace tq {
 
 int64_t SelectionStride(const StepPlan& plan) {
@@ -36,18 +38,6 @@ void TokenIndex::AddNeeds(KvType type, CacheNeeds& needs) const {
       {.type = type, .num_kv_heads = 1, .head_dim = spec_.head_dim, .values = KvValues::kNone});
 }
 
-void TokenIndex::Rotate(StepContext& step, float* x, int num_heads) const {
-  const RopeTable& table = step.ropes[static_cast<size_t>(rope_)];
-  step.backend.Rope({.x = x,
-                     .num_tokens = step.num_tokens(),
-                     .num_heads = num_heads,
-                     .head_dim = spec_.head_dim,
-                     .rotary_dim = table.rotary_dim,
-                     .cos = table.cos,
-                     .sin = table.sin,
-                     .interleaved = spec_.interleaved});
-}
-
 TokenIndex::Selection TokenIndex::Select(StepContext& step, const float* x, const float* latent,
                                          LayerCache& cache) const {
   const int64_t rows = step.num_tokens();
@@ -62,8 +52,8 @@ TokenIndex::Selection TokenIndex::Select(StepContext& step, const float* x, cons
   Project(step, x, rows, {{&wk_, k}, {&weights_proj_, w}});
   Project(step, latent, rows, {{&wq_b_, q}});
   step.backend.LayerNorm({k, k_norm_.data(), k_norm_bias_.data(), kLayerNormEps, k, rows, d});
-  Rotate(step, k, 1);
-  Rotate(step, q, spec_.num_heads);
+  ApplyRope(step, rope_, {k, 1, spec_.head_dim, 0, spec_.interleaved});
+  ApplyRope(step, rope_, {q, spec_.num_heads, spec_.head_dim, 0, spec_.interleaved});
   const LayerCache::Paged& keys = cache.paged[1];
   step.backend.KvAppend({&step.plan, keys.layout, keys.pages.data(), k, nullptr});
   const double scale = 1.0 / std::sqrt(static_cast<double>(d) * spec_.num_heads);

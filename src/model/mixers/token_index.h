@@ -24,8 +24,6 @@ class TokenIndex {
   Selection Select(StepContext& step, const float* x, const float* latent, LayerCache& cache) const;
 
  private:
-  void Rotate(StepContext& step, float* x, int num_heads) const;
-
   TokenIndexSpec spec_;
   int rope_ = 0;
   Linear wq_b_, wk_, weights_proj_;
