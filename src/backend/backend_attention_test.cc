@@ -45,7 +45,8 @@ struct AttentionData : PagedPlans {
 };
 
 AttentionData MakeData(const AttentionCase& c) {
-  AttentionData data = {MakePagedPlans(c.contexts, c.num_tokens)};
+  AttentionData data;
+  static_cast<PagedPlans&>(data) = MakePagedPlans(c.contexts, c.num_tokens);
   const KvLayout layout = c.layout();
   const int64_t rows = data.fill.num_tokens() * c.num_kv_heads;
   data.k = RandomFloats(rows * c.head_dim, 1);

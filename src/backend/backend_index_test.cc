@@ -26,7 +26,8 @@ struct IndexData : PagedPlans {
 };
 
 IndexData MakeData(const IndexCase& c) {
-  IndexData data = {MakePagedPlans(c.contexts, c.num_tokens)};
+  IndexData data;
+  static_cast<PagedPlans&>(data) = MakePagedPlans(c.contexts, c.num_tokens);
   data.keys = RandomFloats(data.fill.num_tokens() * c.head_dim, 1);
   data.q = RandomFloats(data.step.num_tokens() * c.num_heads * c.head_dim, 2);
   data.w = RandomFloats(data.step.num_tokens() * c.num_heads, 3);
