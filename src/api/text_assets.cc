@@ -116,6 +116,14 @@ Status LoadTokenizer(const WeightSource& source, const std::string& config, Text
   return Status::Ok();
 }
 
+std::vector<std::string> ListSpecialTexts(const Tokenizer& tokenizer) {
+  std::vector<std::string> texts;
+  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
+    if (tokenizer.IsSpecial(id)) texts.emplace_back(tokenizer.TokenText(id));
+  }
+  return texts;
+}
+
 }  // namespace
 
 Result<TextAssets> LoadTextAssets(const WeightSource& source) {
@@ -127,6 +135,7 @@ Result<TextAssets> LoadTextAssets(const WeightSource& source) {
   TQ_ASSIGN_OR_RETURN(documents.chat_template_jinja, ReadOptional(source, "chat_template.jinja"));
   TQ_ASSIGN_OR_RETURN(documents.chat_template_json, ReadOptional(source, "chat_template.json"));
   TQ_RETURN_IF_ERROR(LoadTokenizer(source, documents.tokenizer_config, assets));
+  if (assets.tokenizer != nullptr) documents.special_texts = ListSpecialTexts(*assets.tokenizer);
   auto chat = ChatPrompt::Load(documents);
   assets.chat_status = chat.status();
   if (chat.ok()) assets.chat = std::move(chat).value();
@@ -181,9 +190,9 @@ Result<std::vector<int32_t>> EncodeChat(const TextAssets& assets, const ChatInpu
                                         const ChatPromptOptions& options) {
   TQ_ASSIGN_OR_RETURN(const Tokenizer* tokenizer, NeedTokenizer(assets));
   TQ_ASSIGN_OR_RETURN(const ChatPrompt* chat, NeedChat(assets));
-  TQ_ASSIGN_OR_RETURN(const std::string text, chat->Render(input, options));
+  TQ_ASSIGN_OR_RETURN(const RenderedPrompt prompt, chat->RenderPrompt(input, options));
   // The template writes BOS and all other special tokens itself.
-  return tokenizer->Encode(text, {.add_special_tokens = false, .parse_special = true});
+  return tokenizer->Encode(prompt.text, {.add_special_tokens = false, .plain = prompt.plain});
 }
 
 }  // namespace tq

@@ -65,12 +65,26 @@ OrderedJson SideJson(const TokenizedText& tokenized, size_t at) {
   return side;
 }
 
+// As text.find, but not within the spans.
+size_t FindOutside(const std::string& text, const std::string& name, size_t at,
+                   const std::vector<TextSpan>& spans) {
+  size_t found = text.find(name, at);
+  for (const TextSpan& span : spans) {
+    if (found == std::string::npos || found + name.size() <= span.begin) break;
+    if (found < span.end) found = text.find(name, span.end);
+  }
+  return found;
+}
+
 }  // namespace
 
-TokenizedText TokenizeText(const Tokenizer& tokenizer, std::string text, bool add_special_tokens) {
+TokenizedText TokenizeText(const Tokenizer& tokenizer, std::string text,
+                           std::vector<TextSpan> plain, bool add_special_tokens) {
   TokenizedText result;
   result.text = std::move(text);
-  result.ids = tokenizer.Encode(result.text, {.add_special_tokens = add_special_tokens});
+  result.plain = std::move(plain);
+  result.ids = tokenizer.Encode(result.text,
+                                {.add_special_tokens = add_special_tokens, .plain = result.plain});
   for (const int32_t id : result.ids) {
     const bool special = tokenizer.IsSpecial(id);
     result.special.push_back(special);
@@ -95,7 +109,7 @@ std::vector<TextPiece> CutAtSpecial(const TokenizedText& tokenized) {
   for (size_t i = 0; i < tokenized.ids.size(); ++i) {
     if (!tokenized.special[i]) continue;
     const std::string& name = tokenized.pieces[i];
-    const size_t found = text.find(name, at);
+    const size_t found = FindOutside(text, name, at, tokenized.plain);
     const bool is_added =
         found == std::string::npos || name.empty() ||
         (i < first_text && found != at && text.find_first_not_of(" \t\r\n", at) != found);

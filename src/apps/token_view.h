@@ -18,8 +18,10 @@ struct TokenizedText {
   std::vector<std::string> pieces;  // the bytes of each token, for special ones their name
   std::vector<std::string> names;   // as the tokenizer's file writes them
   std::vector<bool> special;
+  std::vector<TextSpan> plain;  // parts of the text without special tokens, whatever they look like
 };
-TokenizedText TokenizeText(const Tokenizer& tokenizer, std::string text, bool add_special_tokens);
+TokenizedText TokenizeText(const Tokenizer& tokenizer, std::string text,
+                           std::vector<TextSpan> plain, bool add_special_tokens);
 
 struct TextPiece {
   std::string text;

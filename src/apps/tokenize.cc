@@ -67,13 +67,12 @@ Result<Subject> ReadSubject(const TokenizeFlags& flags, const Console& console) 
   return subject;
 }
 
-Result<std::string> SubjectText(const Subject& subject, const TokenizeFlags& flags,
-                                const TextAssets& assets) {
-  if (!subject.chat) return subject.text;
+Result<RenderedPrompt> Render(const ChatInput& input, const TokenizeFlags& flags,
+                              const TextAssets& assets) {
   TQ_ASSIGN_OR_RETURN(const ChatPrompt* chat, NeedChat(assets));
   ChatPromptOptions options;
   if (flags.no_think) options.enable_thinking = false;
-  return chat->Render(*subject.chat, options);
+  return chat->RenderPrompt(input, options);
 }
 
 // What the model at `path` makes of it.
@@ -82,9 +81,10 @@ Result<TokenizedText> Tokenize(const std::string& path, const Subject& subject,
   TQ_ASSIGN_OR_RETURN(const std::unique_ptr<WeightSource> source, OpenSource(path));
   TQ_ASSIGN_OR_RETURN(const TextAssets assets, LoadTextAssets(*source));
   TQ_ASSIGN_OR_RETURN(const Tokenizer* tokenizer, NeedTokenizer(assets));
-  TQ_ASSIGN_OR_RETURN(std::string text, SubjectText(subject, flags, assets));
+  if (!subject.chat) return TokenizeText(*tokenizer, subject.text, {}, !flags.no_special);
   // A template writes its special tokens itself.
-  return TokenizeText(*tokenizer, std::move(text), !subject.chat && !flags.no_special);
+  TQ_ASSIGN_OR_RETURN(RenderedPrompt prompt, Render(*subject.chat, flags, assets));
+  return TokenizeText(*tokenizer, std::move(prompt.text), std::move(prompt.plain), false);
 }
 
 Status PrintDecoded(const TokenizeFlags& flags) {

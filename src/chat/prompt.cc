@@ -150,8 +150,9 @@ Result<std::optional<ChatPrompt>> ChatPrompt::Load(const ChatDocuments& document
     if (!named.ok()) return named.status().WithContext("chat template \"tool_use\"");
     tool_use = std::move(named).value();
   }
-  return std::optional<ChatPrompt>(
-      ChatPrompt(std::move(chat).value(), std::move(tool_use), std::move(special_tokens)));
+  return std::optional<ChatPrompt>(ChatPrompt(std::move(chat).value(), std::move(tool_use),
+                                              std::move(special_tokens),
+                                              SpecialTexts(documents.special_texts)));
 }
 
 Result<ChatPrompt::Named> ChatPrompt::ParseNamed(const std::string& source,
@@ -194,11 +195,13 @@ Result<RenderedPrompt> ChatPrompt::RenderPrompt(const ChatInput& input,
                       Variables(named.chat_template, input, options, prompt.notes));
   TQ_ASSIGN_OR_RETURN(const std::vector<ChatMessage> messages,
                       FitMessages(input.messages, named.traits));
-  const auto render = [&](const std::vector<ChatMessage>& shown,
-                          bool add_generation_prompt) -> Result<std::string> {
-    variables["messages"] = TemplateMessages(shown, named.traits);
+  const auto render_json = [&](const OrderedJson& shown, bool add_generation_prompt) {
+    variables["messages"] = shown;
     variables["add_generation_prompt"] = add_generation_prompt;
     return named.chat_template.Render(variables);
+  };
+  const auto render = [&](const std::vector<ChatMessage>& shown, bool add_generation_prompt) {
+    return render_json(TemplateMessages(shown, named.traits), add_generation_prompt);
   };
   Result<std::string> text = render(messages, options.add_generation_prompt);
   if (!text.ok()) return text.status().WithContext("chat template");
@@ -207,6 +210,15 @@ Result<RenderedPrompt> ChatPrompt::RenderPrompt(const ChatInput& input,
     const Result<std::string> closed = render(messages, false);
     if (closed.ok()) prompt.opening_bytes = prompt.text.size() - CommonPrefix(prompt.text, *closed);
   }
+  const OrderedJson tools = variables["tools"];
+  prompt.plain = FindPlainText(
+      special_texts_, TemplateMessages(messages, named.traits), tools, prompt.text,
+      [&](const OrderedJson& shown, const OrderedJson& shown_tools) {
+        variables["tools"] = shown_tools;
+        return render_json(shown, options.add_generation_prompt);
+      },
+      prompt.notes);
+  variables["tools"] = tools;
   RepeatGenerated(messages, options.add_generation_prompt, named.traits.knows_thoughts, render,
                   prompt);
   return prompt;

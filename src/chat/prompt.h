@@ -12,8 +12,10 @@
 
 #include "base/json.h"
 #include "base/status.h"
+#include "base/text_span.h"
 #include "chat/chat_template.h"
 #include "chat/messages.h"
+#include "chat/plain_text.h"
 #include "chat/template_traits.h"
 
 namespace tq {
@@ -24,6 +26,8 @@ struct ChatDocuments {
   std::string special_tokens_map;   // special_tokens_map.json: tokens that the config does not name
   std::string chat_template_jinja;  // chat_template.jinja
   std::string chat_template_json;   // chat_template.json: {"chat_template": ...}
+  // What the tokenizer reads as special tokens: in messages it stays text.
+  std::vector<std::string> special_texts;
 };
 
 struct ChatPromptOptions {
@@ -71,6 +75,9 @@ struct RenderedPrompt {
     bool continues_prompt = false;  // what stands before is the prompt that was answered
   };
   std::vector<Repeated> repeated;
+  // Where messages and tools have text that reads like a special token, sorted:
+  // EncodeOptions::plain.
+  std::vector<TextSpan> plain;
   std::vector<std::string> notes;  // one line each, for a log
 
   // To be kept with the answer to this prompt.
@@ -101,10 +108,12 @@ class ChatPrompt {
     ChatTemplate chat_template;
     TemplateTraits traits;
   };
-  ChatPrompt(Named chat, std::optional<Named> tool_use, OrderedJson special_tokens)
+  ChatPrompt(Named chat, std::optional<Named> tool_use, OrderedJson special_tokens,
+             SpecialTexts special_texts)
       : chat_(std::move(chat)),
         tool_use_(std::move(tool_use)),
-        special_tokens_(std::move(special_tokens)) {}
+        special_tokens_(std::move(special_tokens)),
+        special_texts_(std::move(special_texts)) {}
 
   static Result<Named> ParseNamed(const std::string& source, const OrderedJson& special_tokens);
   const Named& Choose(bool with_tools) const {
@@ -117,6 +126,7 @@ class ChatPrompt {
   Named chat_;
   std::optional<Named> tool_use_;
   OrderedJson special_tokens_;
+  SpecialTexts special_texts_;
 };
 
 // "bos_token" ...: its text in tokenizer_config.json, where it is a string or {"content": ...}; ""

@@ -232,9 +232,35 @@ uint64_t HashPrompt(std::string_view text, uint64_t hash) {
   return hash;
 }
 
+namespace {
+
+// The spans of a text of which stretches move: those of a stretch go with it, others are dropped.
+class MovedSpans {
+ public:
+  explicit MovedSpans(std::vector<TextSpan> spans) : spans_(std::move(spans)) {}
+
+  // The stretch [begin, end) moves to `to`. Stretches come in order.
+  void Move(size_t begin, size_t end, size_t to) {
+    for (; next_ < spans_.size() && spans_[next_].begin < end; ++next_) {
+      const TextSpan span = spans_[next_];
+      if (span.begin < begin || span.end > end) continue;
+      moved_.push_back({span.begin - begin + to, span.end - begin + to});
+    }
+  }
+  std::vector<TextSpan> Take() { return std::move(moved_); }
+
+ private:
+  std::vector<TextSpan> spans_;
+  std::vector<TextSpan> moved_;
+  size_t next_ = 0;
+};
+
+}  // namespace
+
 void RepeatGenerated(const std::vector<ChatMessage>& messages, bool add_generation_prompt,
                      bool knows_thoughts, const RenderMessages& render, RenderedPrompt& prompt) {
   const std::string rendered = std::move(prompt.text);
+  MovedSpans plain(std::move(prompt.plain));
   std::string text;
   size_t at = 0;
   uint64_t hash = kPromptHashStart;
@@ -255,6 +281,7 @@ void RepeatGenerated(const std::vector<ChatMessage>& messages, bool add_generati
           fmt::format("message {}: the chat template leaves its reasoning out", turn.message));
       continue;
     }
+    plain.Move(at, turn.history_end, text.size());
     text.append(rendered, at, turn.history_end - at);
     text += generated.opening;
     hash = HashPrompt(std::string_view(text).substr(hashed), hash);
@@ -263,8 +290,10 @@ void RepeatGenerated(const std::vector<ChatMessage>& messages, bool add_generati
     prompt.repeated.push_back({hashed, text.size(), generated.tag, hash == generated.prompt_hash});
     at = turn.end;
   }
+  plain.Move(at, rendered.size(), text.size());
   text.append(rendered, at);
   prompt.text = std::move(text);
+  prompt.plain = plain.Take();
   prompt.opening_bytes = std::min(prompt.opening_bytes, prompt.text.size());
 }
 

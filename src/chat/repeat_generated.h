@@ -22,8 +22,8 @@ using RenderMessages =
     std::function<Result<std::string>(const std::vector<ChatMessage>&, bool add_generation_prompt)>;
 
 // prompt.text: the template's rendering of messages. knows_thoughts: TemplateTraits. Changes text,
-// repeated and notes. Renders a few times, however many turns there are; never fails: a turn that
-// cannot be placed keeps its words.
+// repeated, plain and notes. Renders a few times, however many turns there are; never fails: a turn
+// that cannot be placed keeps its words.
 void RepeatGenerated(const std::vector<ChatMessage>& messages, bool add_generation_prompt,
                      bool knows_thoughts, const RenderMessages& render, RenderedPrompt& prompt);
 

@@ -84,6 +84,7 @@ void AddedTokens::Index(const Normalizer* normalizer) {
       raw_.Insert(token.content, static_cast<uint32_t>(i));
       continue;
     }
+    raw_of_normalized_.Insert(token.content, static_cast<uint32_t>(i));
     bool at_start = true;
     if (normalizer != nullptr) normalizer->Apply(&token.decoded, &at_start);
     // Of two tokens with one normalized form the first wins.
@@ -104,16 +105,47 @@ const AddedToken* AddedTokens::Find(std::string_view content) const {
   return Find(ids_.Id(content));
 }
 
-std::vector<TextPart> AddedTokens::CutRaw(std::string_view text, bool skip_special) const {
-  return Cut(raw_, text, skip_special);
+bool SkipSpecial::Skips(size_t begin, size_t end) const {
+  if (everywhere) return true;
+  // The first span that ends behind `begin`.
+  const auto span = std::upper_bound(
+      spans.begin(), spans.end(), begin,
+      [](size_t position, const TextSpan& candidate) { return position < candidate.end; });
+  return span != spans.end() && span->begin < end;
 }
 
-std::vector<TextPart> AddedTokens::CutNormalized(std::string_view text, bool skip_special) const {
-  return Cut(normalized_, text, skip_special);
+std::vector<TextPart> AddedTokens::CutRaw(std::string_view text, const SkipSpecial& skip) const {
+  return Cut(raw_, text, skip);
+}
+
+std::vector<TextPart> AddedTokens::CutNormalized(std::string_view text, std::string_view raw,
+                                                 const SkipSpecial& skip) const {
+  if (skip.everywhere || skip.spans.empty()) return Cut(normalized_, text, skip);
+  const std::vector<TextSpan> before = SpecialTokens(raw_of_normalized_, raw);
+  const std::vector<TextSpan> after = SpecialTokens(normalized_, text);
+  std::vector<TextSpan> spans;
+  if (before.size() == after.size()) {
+    for (size_t i = 0; i < before.size(); ++i) {
+      if (skip.Skips(before[i].begin, before[i].end)) spans.push_back(after[i]);
+    }
+  }
+  return Cut(normalized_, text, {.everywhere = false, .spans = spans});
+}
+
+std::vector<TextSpan> AddedTokens::SpecialTokens(const ByteTrie& trie,
+                                                 std::string_view text) const {
+  std::vector<TextSpan> found;
+  for (size_t pos = 0; pos < text.size();) {
+    size_t length = 0;
+    const uint32_t index = trie.Longest(text.substr(pos), &length);
+    if (index != FlatMap::kNone && tokens_[index].special) found.push_back({pos, pos + length});
+    pos += index == FlatMap::kNone ? 1 : length;
+  }
+  return found;
 }
 
 std::vector<TextPart> AddedTokens::Cut(const ByteTrie& trie, std::string_view text,
-                                       bool skip_special) const {
+                                       const SkipSpecial& skip) const {
   std::vector<TextPart> parts;
   size_t done = 0;
   for (size_t pos = 0; pos < text.size();) {
@@ -127,7 +159,7 @@ std::vector<TextPart> AddedTokens::Cut(const ByteTrie& trie, std::string_view te
     size_t begin = pos;
     size_t end = pos + length;
     pos = end;
-    if (skip_special && token.special) continue;
+    if (token.special && skip.Skips(begin, end)) continue;
     if (token.single_word && !IsSingleWord(text, begin, end)) continue;
     // Spaces that the previous token took stay with it.
     if (token.lstrip) begin = std::max(TrailingSpaceStart(text, begin), done);

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/json.h"
 #include "base/status.h"
+#include "base/text_span.h"
 #include "tokenizer/byte_trie.h"
 #include "tokenizer/flat_map.h"
 #include "tokenizer/normalizer.h"
@@ -40,6 +42,13 @@ struct TextPart {
   int32_t id;
 };
 
+// Where special tokens are not looked for.
+struct SkipSpecial {
+  bool everywhere = false;
+  std::span<const TextSpan> spans = {};  // sorted
+  bool Skips(size_t begin, size_t end) const;
+};
+
 class AddedTokens {
  public:
   // A token that is there already gets new flags. Errors: kCorrupt when its id contradicts what the
@@ -54,18 +63,24 @@ class AddedTokens {
   const AddedToken* Find(std::string_view content) const;
   int32_t max_id() const { return ids_.max_id(); }
 
-  // skip_special: special tokens stay text.
-  std::vector<TextPart> CutRaw(std::string_view text, bool skip_special) const;
-  std::vector<TextPart> CutNormalized(std::string_view text, bool skip_special) const;
+  // Special tokens stay text where `skip` says so.
+  std::vector<TextPart> CutRaw(std::string_view text, const SkipSpecial& skip) const;
+  // raw: the text before the normalizer, which skip.spans belong to. The n-th special token of one
+  // is the n-th of the other; if they have not the same number, skip.spans cannot be followed.
+  std::vector<TextPart> CutNormalized(std::string_view text, std::string_view raw,
+                                      const SkipSpecial& skip) const;
 
  private:
-  std::vector<TextPart> Cut(const ByteTrie& trie, std::string_view text, bool skip_special) const;
+  std::vector<TextPart> Cut(const ByteTrie& trie, std::string_view text,
+                            const SkipSpecial& skip) const;
+  std::vector<TextSpan> SpecialTokens(const ByteTrie& trie, std::string_view text) const;
 
   std::vector<AddedToken> tokens_;
   Vocabulary ids_;
   FlatMap index_of_id_;
   ByteTrie raw_;  // values are indexes of tokens_
   ByteTrie normalized_;
+  ByteTrie raw_of_normalized_;  // as they are written
 };
 
 }  // namespace tq::tok

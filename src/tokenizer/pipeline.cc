@@ -48,6 +48,31 @@ class PipelineStream : public DecodeStream {
   DecodeStage* first_;
 };
 
+// Malformed bytes become U+FFFD, which moves what stands behind them.
+CleanText Clean(std::string_view text, std::span<const TextSpan> plain) {
+  CleanText clean;
+  size_t at = 0;
+  for (const TextSpan& span : plain) {
+    clean.text += RepairUtf8(text.substr(at, span.begin - at));
+    const size_t begin = clean.text.size();
+    clean.text += RepairUtf8(text.substr(span.begin, span.end - span.begin));
+    clean.plain.push_back({begin, clean.text.size()});
+    at = span.end;
+  }
+  clean.text += RepairUtf8(text.substr(at));
+  return clean;
+}
+
+// Counted from the beginning of the stretch.
+std::vector<TextSpan> SpansWithin(const std::vector<TextSpan>& spans, const TextPart& stretch) {
+  std::vector<TextSpan> within;
+  for (const TextSpan& span : spans) {
+    if (span.begin < stretch.begin || span.end > stretch.end) continue;
+    within.push_back({span.begin - stretch.begin, span.end - stretch.begin});
+  }
+  return within;
+}
+
 }  // namespace
 
 Pipeline::Pipeline(PipelineParts parts)
@@ -56,17 +81,16 @@ Pipeline::Pipeline(PipelineParts parts)
 }
 
 std::vector<int32_t> Pipeline::Encode(std::string_view text, const EncodeOptions& options) const {
-  const std::string clean = RepairUtf8(text);
-  const bool skip_special = !options.parse_special;
+  const CleanText clean = Clean(text, options.plain);
+  const SkipSpecial skip{.everywhere = !options.parse_special, .spans = clean.plain};
   const std::unique_ptr<ModelSession> session = parts_.model->StartSession();
   std::vector<int32_t> ids;
   if (options.add_special_tokens) ids = parts_.post_processor.prefix;
-  for (const TextPart& part : parts_.added_tokens.CutRaw(clean, skip_special)) {
+  for (const TextPart& part : parts_.added_tokens.CutRaw(clean.text, skip)) {
     if (part.id >= 0) {
       ids.push_back(part.id);
     } else {
-      EncodeStretch(clean.substr(part.begin, part.end - part.begin), part.begin == 0, skip_special,
-                    session.get(), &ids);
+      EncodeStretch(clean, part, skip.everywhere, session.get(), &ids);
     }
   }
   if (options.add_special_tokens) {
@@ -77,10 +101,16 @@ std::vector<int32_t> Pipeline::Encode(std::string_view text, const EncodeOptions
 }
 
 // A stretch of text between added tokens that are looked for in the raw text.
-void Pipeline::EncodeStretch(std::string text, bool at_start, bool skip_special,
+void Pipeline::EncodeStretch(const CleanText& clean, const TextPart& stretch, bool skip_special,
                              ModelSession* session, std::vector<int32_t>* ids) const {
+  const std::string_view raw =
+      std::string_view(clean.text).substr(stretch.begin, stretch.end - stretch.begin);
+  std::string text(raw);
+  bool at_start = stretch.begin == 0;
   if (parts_.normalizer != nullptr) parts_.normalizer->Apply(&text, &at_start);
-  for (const TextPart& part : parts_.added_tokens.CutNormalized(text, skip_special)) {
+  const std::vector<TextSpan> plain = SpansWithin(clean.plain, stretch);
+  const SkipSpecial skip{.everywhere = skip_special, .spans = plain};
+  for (const TextPart& part : parts_.added_tokens.CutNormalized(text, raw, skip)) {
     if (part.id >= 0) {
       ids->push_back(part.id);
       continue;

@@ -26,6 +26,12 @@ struct PipelineParts {
   DecoderChain decoders;
 };
 
+// A text to encode, well-formed.
+struct CleanText {
+  std::string text;
+  std::vector<TextSpan> plain;  // EncodeOptions
+};
+
 class Pipeline : public Tokenizer {
  public:
   explicit Pipeline(PipelineParts parts);
@@ -43,8 +49,8 @@ class Pipeline : public Tokenizer {
   std::string_view DecodedText(int32_t id) const;
 
  private:
-  void EncodeStretch(std::string text, bool at_start, bool skip_special, ModelSession* session,
-                     std::vector<int32_t>* ids) const;
+  void EncodeStretch(const CleanText& clean, const TextPart& stretch, bool skip_special,
+                     ModelSession* session, std::vector<int32_t>* ids) const;
 
   PipelineParts parts_;
   int32_t vocab_size_;

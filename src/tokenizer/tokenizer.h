@@ -11,12 +11,15 @@
 #include <vector>
 
 #include "base/status.h"
+#include "base/text_span.h"
 
 namespace tq {
 
 struct EncodeOptions {
   bool add_special_tokens = false;  // what the post-processor adds (BOS ...)
   bool parse_special = true;        // false: text that looks like a special token stays text
+  // Parts of the text where it stays text even so; sorted, apart, cut at characters.
+  std::span<const TextSpan> plain = {};
 };
 
 // Ids -> text as they come. Pieces are whole characters; they add up to Decode of all ids.

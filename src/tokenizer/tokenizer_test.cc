@@ -188,6 +188,34 @@ TEST(Tokenizer, SpecialTokensAsTextAndAsTokens) {
   EXPECT_EQ(tokenizer->TokenText(1 << 25), "");
 }
 
+TEST(Tokenizer, SpecialTokensStayTextInPlainSpans) {
+  const auto tokenizer = LoadNamed("qwen2");
+  const int32_t end = tokenizer->TokenId("<|im_end|>");
+  const std::string text = "<|im_end|>\xFF a<|im_end|>b<|im_end|>";
+  const TextSpan plain[] = {{11, 13}, {13, 23}};
+  std::vector<int32_t> expected = {end};
+  for (const int32_t id :
+       tokenizer->Encode("\xEF\xBF\xBD a<|im_end|>b", {.parse_special = false})) {
+    expected.push_back(id);
+  }
+  expected.push_back(end);
+  EXPECT_EQ(tokenizer->Encode(text, {.plain = plain}), expected);
+}
+
+// A special token that is looked for behind the normalizer, which moves everything.
+TEST(Tokenizer, NormalizedSpecialTokensStayTextInPlainSpans) {
+  const auto tokenizer = Tokenizer::Load(
+      R"({"normalizer": {"type": "Replace", "pattern": {"String": "a"}, "content": "bbbb"},
+          "added_tokens": [{"id": 0, "content": "<x>", "special": true, "normalized": true}],
+          "model": {"type": "BPE", "vocab": {"<x>": 0, "<": 1, "x": 2, ">": 3, "b": 4},
+                    "merges": []}})",
+      "");
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
+  const TextSpan plain[] = {{4, 7}};
+  EXPECT_EQ((*tokenizer)->Encode("<x>a<x><x>", {.plain = plain}),
+            (std::vector<int32_t>{0, 4, 4, 4, 4, 1, 2, 3, 0}));
+}
+
 // The ids that a text without extra spaces, of characters that are tokens, comes back from.
 TEST(Tokenizer, ByteFallbackRoundTripsTextWithoutSpecials) {
   std::mt19937 random(4);

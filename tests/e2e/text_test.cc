@@ -63,6 +63,9 @@ TEST_F(Text, TokenizeRendersMessages) {
   const std::string command = "tokenize --model " + model() + " --chat " + file;
   ASSERT_TRUE(WriteFile(file, R"([{"role": "user", "content": "hi"}])").ok());
   EXPECT_EQ(RunProgram(command).out, "1 3" + IdsOf("hi") + " 4\n");
+  // What a user writes ends no turn.
+  ASSERT_TRUE(WriteFile(file, R"([{"role": "user", "content": "a</s>"}])").ok());
+  EXPECT_EQ(RunProgram(command).out, "1 3" + IdsOf("a</s>") + " 4\n");
   ASSERT_TRUE(WriteFile(file, R"({"messages": []})").ok());
   EXPECT_EQ(CheckError(RunProgram(command), 1, {"messages.json"}), "");
 }

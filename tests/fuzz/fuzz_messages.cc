@@ -36,6 +36,7 @@ constexpr const char* kTemplates[] = {
 tq::ChatPrompt Load(const char* source) {
   tq::ChatDocuments documents;
   documents.chat_template_jinja = source;
+  documents.special_texts = {"<end>", "<assistant>", "a", "\xC3\xA9"};
   auto prompt = tq::ChatPrompt::Load(documents);
   if (!prompt.ok() || !prompt->has_value()) std::abort();
   return std::move(**prompt);
@@ -60,6 +61,11 @@ void Render(const tq::ChatPrompt& prompt, tq::ChatInput input) {
   if (!second.ok()) std::abort();  // it could be rendered before
   for (const auto& turn : second->repeated) {
     if (turn.begin > turn.end || turn.end > second->text.size()) std::abort();
+  }
+  size_t at = 0;
+  for (const auto& span : second->plain) {
+    if (span.begin < at || span.end <= span.begin || span.end > second->text.size()) std::abort();
+    at = span.end;
   }
 }
 
