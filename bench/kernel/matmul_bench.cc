@@ -65,7 +65,7 @@ double ReadBandwidth(int threads) {
 
 struct Kind {
   const char* name;
-  int entries;  // of the codebook; 0: plain
+  int width;  // TurboQuant: entries of the codebook; affine: bits
   int group;
   CodecId codec;
   double row_bytes;
@@ -76,8 +76,25 @@ constexpr Kind kKinds[] = {
     {"turbo3-g64", 8, 64, CodecId::kTurboQuant, kColumns * 3 / 8.0 + kColumns / 32.0},
     {"turbo4-g64", 16, 64, CodecId::kTurboQuant, kColumns / 2.0 + kColumns / 32.0},
     {"bf16", 0, 1, CodecId::kBf16, kColumns * 2.0},
-    {"q4_k", 0, 1, CodecId::kQ4K, kColumns / 256 * 144.0},
+    {"q4_0", 0, 32, CodecId::kQ4_0, kColumns / 32 * 18.0},
+    {"q8_0", 0, 32, CodecId::kQ8_0, kColumns / 32 * 34.0},
+    {"q4_k", 0, 32, CodecId::kQ4K, kColumns / 256 * 144.0},
+    {"q6_k", 0, 16, CodecId::kQ6K, kColumns / 256 * 210.0},
+    {"affine4-g64", 4, 64, CodecId::kAffine, kColumns / 2.0 + kColumns / 16.0},
+    {"affine8-g64", 8, 64, CodecId::kAffine, kColumns + kColumns / 16.0},
+    {"mxfp4", 0, 32, CodecId::kMxfp4, kColumns / 32 * 17.0},
 };
+
+TestMatrix MakeMatrix(const Kind& kind, int64_t rows) {
+  if (kind.codec == CodecId::kTurboQuant) {
+    return TestMatrix::Turbo(kind.width, kind.group, Transform::kHadamard, rows, kColumns, 1);
+  }
+  if (kind.codec == CodecId::kAffine) {
+    return TestMatrix::Groups({CodecId::kAffine, kind.width, kind.group}, DType::kBf16, true, 1,
+                              rows, kColumns, 1);
+  }
+  return TestMatrix::Block(kind.codec, rows, kColumns, 1);
+}
 
 struct Case {
   Kind kind;
@@ -106,10 +123,7 @@ const Prepared& Prepare(const Case& c) {
   const int64_t rows =
       c.prefill ? kPrefillRows
                 : static_cast<int64_t>(static_cast<double>(kMatrixBytes) / c.kind.row_bytes);
-  const TestMatrix matrix =
-      c.kind.entries > 0
-          ? TestMatrix::Turbo(c.kind.entries, c.kind.group, Transform::kHadamard, rows, kColumns, 1)
-          : TestMatrix::Block(c.kind.codec, rows, kColumns, 1);
+  const TestMatrix matrix = MakeMatrix(c.kind, rows);
   for (int64_t i = 0; i < (c.prefill ? 1 : kNumMatrices); ++i) {
     prepared.weights.push_back(std::move(prepared.backend->Prepare(matrix.stored())).value());
   }

@@ -143,7 +143,9 @@ TEST(MatMulMatrix, PlainFloats) {
 TEST(MatMulMatrix, EveryBlockFormat) {
   for (const CodecInfo& codec : AllCodecs()) {
     if (codec.block_bytes == 0 || codec.block_values == 1) continue;
-    CheckMatrix(TestMatrix::Block(codec.id, 18, 3 * codec.block_values, 4), codec.name, {1, 9});
+    CheckMatrix(TestMatrix::Block(codec.id, 18, 3 * codec.block_values, 4), codec.name,
+                codec.grid == nullptr ? std::vector<int64_t>{1, 9}
+                                      : std::vector<int64_t>{1, 2, 3, 4, 5, 6, 7, 8, 17});
     CheckMatrix(TestMatrix::Block(codec.id, 1, codec.block_values, 4), codec.name, {1, 2});
   }
 }
@@ -159,7 +161,11 @@ TEST(MatMulMatrix, FormatsWithScalesOfTheirOwn) {
   for (const int bits : {2, 3, 4, 5, 6, 8}) {
     cases.push_back({{CodecId::kAffine, bits, 32}, DType::kBf16, true, 1});
   }
-  cases.push_back({{CodecId::kAffine, 4, 64}, DType::kF32, true, 1});
+  for (const int group : {64, 128}) {
+    cases.push_back({{CodecId::kAffine, 3, group}, DType::kF16, true, 1});
+    cases.push_back({{CodecId::kAffine, 4, group}, DType::kF32, true, 1});
+    cases.push_back({{CodecId::kAffine, 8, group}, DType::kF16, true, 1});
+  }
   cases.push_back({{CodecId::kAffine, 4, 32}, DType::kF16, false, 1});
   cases.push_back({{CodecId::kFp4, 4, 32}, DType::kE8M0, false, 1});
   cases.push_back({{CodecId::kFp4, 4, 16}, DType::kF8E4M3, false, 1});
@@ -167,8 +173,8 @@ TEST(MatMulMatrix, FormatsWithScalesOfTheirOwn) {
   cases.push_back({{CodecId::kFp8, 8, 64}, DType::kF32, false, 8});
   for (const Case& c : cases) {
     const TestMatrix matrix =
-        TestMatrix::Groups(c.format, c.scale_type, c.biases, c.block_rows, 19, 320, 4);
-    CheckMatrix(matrix, FormatName(matrix.stored()), {1, 9});
+        TestMatrix::Groups(c.format, c.scale_type, c.biases, c.block_rows, 19, 384, 4);
+    CheckMatrix(matrix, FormatName(matrix.stored()), {1, 2, 5, 9});
   }
 }
 

@@ -18,6 +18,8 @@ class Scratch;
 // int8 activations: a block whose largest magnitude is below this counts as zero, so that 127 / max
 // is always finite.
 inline constexpr float kMinActivation = 7.8886090522101181e-31f;  // 2^-100
+// Fewest columns that share an int8 scale, where the weights are a grid (codec/grid.h).
+inline constexpr int kMinGridBlock = 32;
 
 // A matrix after a backend has laid it out for itself. Immutable. Owned by the model.
 class Weight {

@@ -19,21 +19,22 @@ uint32_t CodeAt(const std::byte* row, int64_t col) {
 }
 
 // Codes of columns [col, col + n): eight of them are kBits whole bytes.
-template <int kBits>
-void Unpack(const std::byte* row, int64_t col, int64_t n, float* out) {
+template <int kBits, typename Out>
+void Unpack(const std::byte* row, int64_t col, int64_t n, Out* out) {
   int64_t i = 0;
-  for (; i < n && (col + i) % 8 != 0; ++i) out[i] = static_cast<float>(CodeAt<kBits>(row, col + i));
+  for (; i < n && (col + i) % 8 != 0; ++i) out[i] = static_cast<Out>(CodeAt<kBits>(row, col + i));
   for (; i + 8 <= n; i += 8) {
     uint64_t bits = 0;
     std::memcpy(&bits, row + (col + i) / 8 * kBits, kBits);
     for (int j = 0; j < 8; ++j, bits >>= kBits) {
-      out[i + j] = static_cast<float>(bits & ((1u << kBits) - 1u));
+      out[i + j] = static_cast<Out>(bits & ((1u << kBits) - 1u));
     }
   }
-  for (; i < n; ++i) out[i] = static_cast<float>(CodeAt<kBits>(row, col + i));
+  for (; i < n; ++i) out[i] = static_cast<Out>(CodeAt<kBits>(row, col + i));
 }
 
-void UnpackRow(int bits, const std::byte* row, int64_t col, int64_t n, float* out) {
+template <typename Out>
+void UnpackRow(int bits, const std::byte* row, int64_t col, int64_t n, Out* out) {
   switch (bits) {
     case 2:
       return Unpack<2>(row, col, n, out);
@@ -54,6 +55,10 @@ void UnpackRow(int bits, const std::byte* row, int64_t col, int64_t n, float* ou
 }
 
 }  // namespace
+
+void Affine::DecodeCodes(const StoredMatrix& m, int64_t row, int64_t col, int64_t n, uint8_t* out) {
+  UnpackRow(m.format.bits, m.data + row * m.row_bytes, col, n, out);
+}
 
 void Affine::DecodeRow(const StoredMatrix& m, int64_t row, int64_t col, int64_t n, float* out) {
   UnpackRow(m.format.bits, m.data + row * m.row_bytes, col, n, out);

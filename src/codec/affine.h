@@ -18,6 +18,8 @@ struct Affine {
   static constexpr int kBlockValues = 1;
   static constexpr int kBlockBytes = 0;
   static void DecodeRow(const StoredMatrix& m, int64_t row, int64_t col, int64_t n, float* out);
+  // The raw codes.
+  static void DecodeCodes(const StoredMatrix& m, int64_t row, int64_t col, int64_t n, uint8_t* out);
   static bool AllFinite(std::span<const std::byte>) { return true; }  // codes have no bad value
 };
 

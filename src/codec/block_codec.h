@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "codec/format.h"
+#include "codec/grid.h"
 #include "tensor/half.h"
 
 namespace tq {
@@ -41,9 +42,48 @@ struct BlockCodec {
   }
 };
 
+// A format on a grid of integers: kGrid and DecodeGrid(bytes, GridBlock) say everything, one base
+// (or two, with min) per block.
+template <typename Block>
+struct GridCodec : BlockCodec<Block> {
+  static void DecodeBlock(const uint8_t* in, float* out) {
+    constexpr const Grid& kGrid = Block::kGrid;
+    GridBlock block;
+    block.factors.fill(1);
+    block.min_factors.fill(1);
+    Block::DecodeGrid(in, block);
+    for (int i = 0; i < Block::kBlockValues; ++i) {
+      const auto group = static_cast<size_t>(i / kGrid.group);
+      const float scale = block.base * static_cast<float>(block.factors[group]);
+      const float value =
+          scale * static_cast<float>(kGrid.Integer(block.codes[static_cast<size_t>(i)]));
+      const float min = block.min_base * static_cast<float>(block.min_factors[group]);
+      out[i] = kGrid.has_min ? value + min : value;
+    }
+  }
+};
+
+// The grid of blocks with one scale, or one scale and one min.
+constexpr Grid WithMin(Grid grid) {
+  grid.has_min = true;
+  return grid;
+}
+// The grid of blocks of which all groups share a base.
+constexpr Grid WithFactors(Grid grid, int base_groups) {
+  grid.base_groups = base_groups;
+  return grid;
+}
+
 // Twice the values of a 4-bit float (e2m1); code 8 is +0. Stored scales are halved to match.
 inline constexpr int8_t kE2M1Doubled[16] = {0, 1,  2,  3,  4,  6,  8,  12,
                                             0, -1, -2, -3, -4, -6, -8, -12};
+
+constexpr Grid E2M1Grid(int group, DType base_type) {
+  Grid grid = LinearGrid(group, 4, 0);
+  for (size_t i = 0; i < 16; ++i) grid.integers[i] = kE2M1Doubled[i];
+  grid.base_type = base_type;
+  return grid;
+}
 
 // The 16 levels of the IQ4 formats.
 inline constexpr int8_t kIq4Levels[16] = {-127, -104, -83, -65, -49, -35, -22, -10,

@@ -8,10 +8,22 @@
 namespace tq {
 namespace {
 
+template <typename Type>
+constexpr const Grid* GridOfType() {
+  if constexpr (requires { Type::kGrid; }) return &Type::kGrid;
+  return nullptr;
+}
+
+template <typename Type>
+constexpr auto DecodeGridOfType() -> void (*)(const uint8_t*, GridBlock&) {
+  if constexpr (requires { Type::kGrid; }) return Type::DecodeGrid;
+  return nullptr;
+}
+
 constexpr CodecInfo kCodecs[] = {
-#define CODEC(name, Type)                                  \
-  {CodecId::name,     Type::kName,     Type::kBlockValues, \
-   Type::kBlockBytes, Type::DecodeRow, Type::AllFinite},
+#define CODEC(name, Type)                                                   \
+  {CodecId::name,   Type::kName,     Type::kBlockValues, Type::kBlockBytes, \
+   Type::DecodeRow, Type::AllFinite, GridOfType<Type>(), DecodeGridOfType<Type>()},
 #include "codec/codec_list.inc"
 #undef CODEC
 };

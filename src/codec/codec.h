@@ -6,6 +6,7 @@
 #include <string>
 
 #include "codec/format.h"
+#include "codec/grid.h"
 
 namespace tq {
 
@@ -18,6 +19,9 @@ struct CodecInfo {
   void (*decode_row)(const StoredMatrix& matrix, int64_t row, int64_t col, int64_t n, float* out);
   // No value of these stored blocks is NaN or infinite.
   bool (*all_finite)(std::span<const std::byte> blocks);
+  // Block formats that are grids (codec/grid.h), else null.
+  const Grid* grid;
+  void (*decode_grid)(const uint8_t* block, GridBlock& out);
 };
 
 std::span<const CodecInfo> AllCodecs();

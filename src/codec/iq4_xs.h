@@ -6,21 +6,22 @@
 
 namespace tq {
 
-struct Iq4Xs : BlockCodec<Iq4Xs> {
+struct Iq4Xs : GridCodec<Iq4Xs> {
   static constexpr const char* kName = "iq4_xs";
   static constexpr int kBlockValues = 256;
   static constexpr int kBlockBytes = 136;
   static constexpr std::array kScalesAt = {0};
-  static void DecodeBlock(const uint8_t* in, float* out) {
-    const float d = LoadF16(in);
+  static constexpr Grid kGrid = WithFactors(LinearGrid(32, 8, -128), 8);
+  static void DecodeGrid(const uint8_t* in, GridBlock& out) {
+    out.base = LoadF16(in);
     const int high = LoadU16(in + 2);
-    for (int j = 0; j < 8; ++j) {
+    for (size_t j = 0; j < 8; ++j) {
       const int low = (in[4 + j / 2] >> (j % 2 * 4)) & 15;
-      const float scale = d * static_cast<float>((low | ((high >> (2 * j)) & 3) << 4) - 32);
+      out.factors[j] = static_cast<int8_t>((low | ((high >> (2 * j)) & 3) << 4) - 32);
       const uint8_t* codes = in + 8 + j * 16;
-      for (int l = 0; l < 16; ++l) {
-        out[j * 32 + l] = scale * static_cast<float>(kIq4Levels[codes[l] & 15]);
-        out[j * 32 + l + 16] = scale * static_cast<float>(kIq4Levels[codes[l] >> 4]);
+      for (size_t l = 0; l < 16; ++l) {
+        out.codes[j * 32 + l] = static_cast<uint8_t>(kIq4Levels[codes[l] & 15] + 128);
+        out.codes[j * 32 + l + 16] = static_cast<uint8_t>(kIq4Levels[codes[l] >> 4] + 128);
       }
     }
   }

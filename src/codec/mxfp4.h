@@ -6,17 +6,18 @@
 
 namespace tq {
 
-struct Mxfp4 : BlockCodec<Mxfp4> {
+struct Mxfp4 : GridCodec<Mxfp4> {
   static constexpr const char* kName = "mxfp4";
   static constexpr int kBlockValues = 32;
   static constexpr int kBlockBytes = 17;
-  static void DecodeBlock(const uint8_t* in, float* out) {
+  static constexpr Grid kGrid = E2M1Grid(32, DType::kBf16);
+  static void DecodeGrid(const uint8_t* in, GridBlock& out) {
     // 2^(e - 128), denormal for e < 2; the halved scale keeps e = 255 finite.
     const uint32_t e = in[0];
-    const float scale = std::bit_cast<float>(e < 2 ? 0x00200000u << e : (e - 1) << 23);
-    for (int j = 0; j < 16; ++j) {
-      out[j] = scale * static_cast<float>(kE2M1Doubled[in[1 + j] & 15]);
-      out[j + 16] = scale * static_cast<float>(kE2M1Doubled[in[1 + j] >> 4]);
+    out.base = std::bit_cast<float>(e < 2 ? 0x00200000u << e : (e - 1) << 23);
+    for (size_t j = 0; j < 16; ++j) {
+      out.codes[j] = in[1 + j] & 15;
+      out.codes[j + 16] = in[1 + j] >> 4;
     }
   }
 };

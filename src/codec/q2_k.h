@@ -7,20 +7,21 @@
 
 namespace tq {
 
-struct Q2K : BlockCodec<Q2K> {
+struct Q2K : GridCodec<Q2K> {
   static constexpr const char* kName = "q2_k";
   static constexpr int kBlockValues = 256;
   static constexpr int kBlockBytes = 84;
   static constexpr std::array kScalesAt = {80, 82};
-  static void DecodeBlock(const uint8_t* in, float* out) {
-    const float d = LoadF16(in + 80);
-    const float dmin = LoadF16(in + 82);
-    for (int i = 0; i < 256; ++i) {
-      const uint8_t scale = in[i / 16];
-      const uint8_t byte = in[16 + i / 128 * 32 + i % 32];
-      const int q = (byte >> (i / 32 % 4 * 2)) & 3;
-      out[i] = d * static_cast<float>(scale & 15) * static_cast<float>(q) -
-               dmin * static_cast<float>(scale >> 4);
+  static constexpr Grid kGrid = WithFactors(WithMin(LinearGrid(16, 2, 0)), 16);
+  static void DecodeGrid(const uint8_t* in, GridBlock& out) {
+    out.base = LoadF16(in + 80);
+    out.min_base = -LoadF16(in + 82);
+    for (size_t g = 0; g < 16; ++g) {
+      out.factors[g] = static_cast<int8_t>(in[g] & 15);
+      out.min_factors[g] = static_cast<int8_t>(in[g] >> 4);
+    }
+    for (size_t i = 0; i < 256; ++i) {
+      out.codes[i] = (in[16 + i / 128 * 32 + i % 32] >> (i / 32 % 4 * 2)) & 3;
     }
   }
 };

@@ -7,18 +7,21 @@
 
 namespace tq {
 
-struct Q3K : BlockCodec<Q3K> {
+struct Q3K : GridCodec<Q3K> {
   static constexpr const char* kName = "q3_k";
   static constexpr int kBlockValues = 256;
   static constexpr int kBlockBytes = 110;
   static constexpr std::array kScalesAt = {108};
-  static void DecodeBlock(const uint8_t* in, float* out) {
-    const float d = LoadF16(in + 108);
-    for (int i = 0; i < 256; ++i) {
-      const uint8_t byte = in[32 + i / 128 * 32 + i % 32];
+  static constexpr Grid kGrid = WithFactors(LinearGrid(16, 3, -4), 16);
+  static void DecodeGrid(const uint8_t* in, GridBlock& out) {
+    out.base = LoadF16(in + 108);
+    for (int g = 0; g < 16; ++g) {
+      out.factors[static_cast<size_t>(g)] = static_cast<int8_t>(Scale(in + 96, g) - 32);
+    }
+    for (size_t i = 0; i < 256; ++i) {
+      const int low = (in[32 + i / 128 * 32 + i % 32] >> (i / 32 % 4 * 2)) & 3;
       const int high = (in[i % 32] >> (i / 32)) & 1;
-      const int q = ((byte >> (i / 32 % 4 * 2)) & 3) - (high != 0 ? 0 : 4);
-      out[i] = d * static_cast<float>(Scale(in + 96, i / 16) - 32) * static_cast<float>(q);
+      out.codes[i] = static_cast<uint8_t>(low | high << 2);
     }
   }
 

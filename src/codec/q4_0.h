@@ -6,16 +6,17 @@
 
 namespace tq {
 
-struct Q4_0 : BlockCodec<Q4_0> {
+struct Q4_0 : GridCodec<Q4_0> {
   static constexpr const char* kName = "q4_0";
   static constexpr int kBlockValues = 32;
   static constexpr int kBlockBytes = 18;
   static constexpr std::array kScalesAt = {0};
-  static void DecodeBlock(const uint8_t* in, float* out) {
-    const float d = LoadF16(in);
-    for (int j = 0; j < 16; ++j) {
-      out[j] = d * static_cast<float>((in[2 + j] & 15) - 8);
-      out[j + 16] = d * static_cast<float>((in[2 + j] >> 4) - 8);
+  static constexpr Grid kGrid = LinearGrid(32, 4, -8);
+  static void DecodeGrid(const uint8_t* in, GridBlock& out) {
+    out.base = LoadF16(in);
+    for (size_t j = 0; j < 16; ++j) {
+      out.codes[j] = in[2 + j] & 15;
+      out.codes[j + 16] = in[2 + j] >> 4;
     }
   }
 };

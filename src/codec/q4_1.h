@@ -6,17 +6,18 @@
 
 namespace tq {
 
-struct Q4_1 : BlockCodec<Q4_1> {
+struct Q4_1 : GridCodec<Q4_1> {
   static constexpr const char* kName = "q4_1";
   static constexpr int kBlockValues = 32;
   static constexpr int kBlockBytes = 20;
   static constexpr std::array kScalesAt = {0, 2};
-  static void DecodeBlock(const uint8_t* in, float* out) {
-    const float d = LoadF16(in);
-    const float m = LoadF16(in + 2);
-    for (int j = 0; j < 16; ++j) {
-      out[j] = d * static_cast<float>(in[4 + j] & 15) + m;
-      out[j + 16] = d * static_cast<float>(in[4 + j] >> 4) + m;
+  static constexpr Grid kGrid = WithMin(LinearGrid(32, 4, 0));
+  static void DecodeGrid(const uint8_t* in, GridBlock& out) {
+    out.base = LoadF16(in);
+    out.min_base = LoadF16(in + 2);
+    for (size_t j = 0; j < 16; ++j) {
+      out.codes[j] = in[4 + j] & 15;
+      out.codes[j + 16] = in[4 + j] >> 4;
     }
   }
 };

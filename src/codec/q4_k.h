@@ -8,21 +8,21 @@
 
 namespace tq {
 
-struct Q4K : BlockCodec<Q4K> {
+struct Q4K : GridCodec<Q4K> {
   static constexpr const char* kName = "q4_k";
   static constexpr int kBlockValues = 256;
   static constexpr int kBlockBytes = 144;
   static constexpr std::array kScalesAt = {0, 2};
-  static void DecodeBlock(const uint8_t* in, float* out) {
-    const float d = LoadF16(in);
-    const float dmin = LoadF16(in + 2);
-    for (int j = 0; j < 8; ++j) {
-      const KScale s = UnpackKScale(in + 4, j);
-      const float scale = d * static_cast<float>(s.scale);
-      const float min = dmin * static_cast<float>(s.min);
-      for (int l = 0; l < 32; ++l) {
-        const int q = (in[16 + j / 2 * 32 + l] >> (j % 2 * 4)) & 15;
-        out[j * 32 + l] = scale * static_cast<float>(q) - min;
+  static constexpr Grid kGrid = WithFactors(WithMin(LinearGrid(32, 4, 0)), 8);
+  static void DecodeGrid(const uint8_t* in, GridBlock& out) {
+    out.base = LoadF16(in);
+    out.min_base = -LoadF16(in + 2);
+    for (size_t j = 0; j < 8; ++j) {
+      const KScale s = UnpackKScale(in + 4, static_cast<int>(j));
+      out.factors[j] = static_cast<int8_t>(s.scale);
+      out.min_factors[j] = static_cast<int8_t>(s.min);
+      for (size_t l = 0; l < 32; ++l) {
+        out.codes[j * 32 + l] = (in[16 + j / 2 * 32 + l] >> (j % 2 * 4)) & 15;
       }
     }
   }

@@ -6,20 +6,19 @@
 
 namespace tq {
 
-struct Q5_1 : BlockCodec<Q5_1> {
+struct Q5_1 : GridCodec<Q5_1> {
   static constexpr const char* kName = "q5_1";
   static constexpr int kBlockValues = 32;
   static constexpr int kBlockBytes = 24;
   static constexpr std::array kScalesAt = {0, 2};
-  static void DecodeBlock(const uint8_t* in, float* out) {
-    const float d = LoadF16(in);
-    const float m = LoadF16(in + 2);
+  static constexpr Grid kGrid = WithMin(LinearGrid(32, 8, 0));
+  static void DecodeGrid(const uint8_t* in, GridBlock& out) {
+    out.base = LoadF16(in);
+    out.min_base = LoadF16(in + 2);
     const uint32_t fifth = LoadU32(in + 4);
-    for (int j = 0; j < 16; ++j) {
-      const int low = (in[8 + j] & 15) | static_cast<int>((fifth >> j) & 1) << 4;
-      const int high = (in[8 + j] >> 4) | static_cast<int>((fifth >> (j + 16)) & 1) << 4;
-      out[j] = d * static_cast<float>(low) + m;
-      out[j + 16] = d * static_cast<float>(high) + m;
+    for (size_t j = 0; j < 16; ++j) {
+      out.codes[j] = static_cast<uint8_t>((in[8 + j] & 15) | (fifth >> j & 1) << 4);
+      out.codes[j + 16] = static_cast<uint8_t>(in[8 + j] >> 4 | (fifth >> (j + 16) & 1) << 4);
     }
   }
 };

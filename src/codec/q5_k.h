@@ -7,22 +7,22 @@
 
 namespace tq {
 
-struct Q5K : BlockCodec<Q5K> {
+struct Q5K : GridCodec<Q5K> {
   static constexpr const char* kName = "q5_k";
   static constexpr int kBlockValues = 256;
   static constexpr int kBlockBytes = 176;
   static constexpr std::array kScalesAt = {0, 2};
-  static void DecodeBlock(const uint8_t* in, float* out) {
-    const float d = LoadF16(in);
-    const float dmin = LoadF16(in + 2);
-    for (int j = 0; j < 8; ++j) {
-      const KScale s = UnpackKScale(in + 4, j);
-      const float scale = d * static_cast<float>(s.scale);
-      const float min = dmin * static_cast<float>(s.min);
-      for (int l = 0; l < 32; ++l) {
+  static constexpr Grid kGrid = WithFactors(WithMin(LinearGrid(32, 8, 0)), 8);
+  static void DecodeGrid(const uint8_t* in, GridBlock& out) {
+    out.base = LoadF16(in);
+    out.min_base = -LoadF16(in + 2);
+    for (size_t j = 0; j < 8; ++j) {
+      const KScale s = UnpackKScale(in + 4, static_cast<int>(j));
+      out.factors[j] = static_cast<int8_t>(s.scale);
+      out.min_factors[j] = static_cast<int8_t>(s.min);
+      for (size_t l = 0; l < 32; ++l) {
         const int low = (in[48 + j / 2 * 32 + l] >> (j % 2 * 4)) & 15;
-        const int q = low | ((in[16 + l] >> j) & 1) << 4;
-        out[j * 32 + l] = scale * static_cast<float>(q) - min;
+        out.codes[j * 32 + l] = static_cast<uint8_t>(low | ((in[16 + l] >> j) & 1) << 4);
       }
     }
   }

@@ -8,20 +8,21 @@
 
 namespace tq {
 
-struct Q6K : BlockCodec<Q6K> {
+struct Q6K : GridCodec<Q6K> {
   static constexpr const char* kName = "q6_k";
   static constexpr int kBlockValues = 256;
   static constexpr int kBlockBytes = 210;
   static constexpr std::array kScalesAt = {208};
-  static void DecodeBlock(const uint8_t* in, float* out) {
-    const float d = LoadF16(in + 208);
-    for (int i = 0; i < 256; ++i) {
-      const int half = i / 128;
-      const int k = i / 32 % 4;
+  static constexpr Grid kGrid = WithFactors(LinearGrid(16, 8, -32), 16);
+  static void DecodeGrid(const uint8_t* in, GridBlock& out) {
+    out.base = LoadF16(in + 208);
+    for (size_t g = 0; g < 16; ++g) out.factors[g] = static_cast<int8_t>(in[192 + g]);
+    for (size_t i = 0; i < 256; ++i) {
+      const size_t half = i / 128;
+      const size_t k = i / 32 % 4;
       const int low = (in[half * 64 + k % 2 * 32 + i % 32] >> (k / 2 * 4)) & 15;
       const int high = (in[128 + half * 32 + i % 32] >> (k * 2)) & 3;
-      const auto scale = static_cast<int8_t>(in[192 + i / 16]);
-      out[i] = d * static_cast<float>(scale) * static_cast<float>((low | high << 4) - 32);
+      out.codes[i] = static_cast<uint8_t>(low | high << 4);
     }
   }
 };

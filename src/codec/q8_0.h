@@ -5,14 +5,15 @@
 
 namespace tq {
 
-struct Q8_0 : BlockCodec<Q8_0> {
+struct Q8_0 : GridCodec<Q8_0> {
   static constexpr const char* kName = "q8_0";
   static constexpr int kBlockValues = 32;
   static constexpr int kBlockBytes = 34;
   static constexpr std::array kScalesAt = {0};
-  static void DecodeBlock(const uint8_t* in, float* out) {
-    const float d = LoadF16(in);
-    for (int j = 0; j < 32; ++j) out[j] = d * static_cast<float>(static_cast<int8_t>(in[2 + j]));
+  static constexpr Grid kGrid = LinearGrid(32, 8, -128);
+  static void DecodeGrid(const uint8_t* in, GridBlock& out) {
+    out.base = LoadF16(in);
+    for (size_t j = 0; j < 32; ++j) out.codes[j] = in[2 + j] ^ 0x80;
   }
 };
 

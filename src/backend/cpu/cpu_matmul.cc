@@ -23,11 +23,13 @@ struct Job {
   int8_t* q;
   float* sx;
   int32_t* corr;
+  int32_t* qsum;  // grids
   // otherwise
   float* x;
   int64_t ldx;
 
-  int64_t num_groups() const { return weight->cols() / weight->format().group; }
+  int64_t num_groups() const { return weight->num_groups(); }
+  bool is_grid() const { return weight->layout() == CpuWeight::Layout::kGridTiles; }
   int64_t num_blocks() const {
     return (weight->cols() + weight->activation_block() - 1) / weight->activation_block();
   }
@@ -39,14 +41,19 @@ struct Workspace {
   int8_t* codes;  // [K]
   float* scales;  // [K / 16]
   float* panel;   // [K][16], null when no matrix needs one
+  float* grid;    // scales and mins of two tiles, null when no matrix is a grid
 };
 
 bool NeedsPanel(const CpuWeight& weight) {
   return !weight.integer() && weight.layout() != CpuWeight::Layout::kFloatTiles;
 }
 
-int SmallestInteger(const IntegerCodebook& codebook) {
-  return std::min<int>(0, *std::min_element(codebook.integers.begin(), codebook.integers.end()));
+// What the kernel leaves out of every integer: the sums start with this times the sum of q.
+int OmittedInteger(const CpuWeight& weight, const IntOps& ints) {
+  if (weight.layout_bits() == 8) return weight.grid().offset + (ints.unsigned_bytes ? 0 : 128);
+  const auto& integers = weight.integers().integers;
+  if (!ints.unsigned_table) return 0;
+  return std::min<int>(0, *std::min_element(integers.begin(), integers.end()));
 }
 
 Job MakeJob(const MatMulArgs& args, Scratch& scratch) {
@@ -58,6 +65,9 @@ Job MakeJob(const MatMulArgs& args, Scratch& scratch) {
     job.q = scratch.Alloc<int8_t>(static_cast<size_t>(args.num_tokens * cols));
     job.sx = scratch.Alloc<float>(static_cast<size_t>(args.num_tokens * job.num_blocks()));
     job.corr = scratch.Alloc<int32_t>(static_cast<size_t>(args.num_tokens * job.num_groups()));
+    if (job.is_grid()) {
+      job.qsum = scratch.Alloc<int32_t>(static_cast<size_t>(args.num_tokens * job.num_groups()));
+    }
   } else {
     job.ldx = (cols + 15) / 16 * 16;
     job.x = scratch.Alloc<float>(static_cast<size_t>(args.num_tokens * job.ldx));
@@ -82,7 +92,7 @@ void PackToken(const Job& job, const IntOps& ints, int64_t token, const int8_t* 
                const float* scales) {
   const CpuWeight& weight = *job.weight;
   const int64_t cols = weight.cols();
-  const int64_t group = weight.format().group;
+  const int64_t group = weight.group();
   const Place place = PlaceOf(token, job.args->num_tokens);
   int8_t* q = job.q + place.first * cols;
   if (q != codes) {
@@ -94,12 +104,13 @@ void PackToken(const Job& job, const IntOps& ints, int64_t token, const int8_t* 
   for (int64_t b = 0; b < job.num_blocks(); ++b) {
     sx[b * place.tokens_in_pass + place.token_in_pass] = scales[b];
   }
-  const int32_t smallest = ints.unsigned_table ? SmallestInteger(weight.integers()) : 0;
-  int32_t* corr = job.corr + place.first * job.num_groups() + place.token_in_pass;
+  const int32_t omitted = OmittedInteger(weight, ints);
+  const int64_t at = place.first * job.num_groups() + place.token_in_pass;
   for (int64_t g = 0; g < job.num_groups(); ++g) {
     int32_t sum = 0;
     for (int64_t k = 0; k < group; ++k) sum += codes[g * group + k];
-    corr[g * place.tokens_in_pass] = smallest * sum;
+    job.corr[at + g * place.tokens_in_pass] = omitted * sum;
+    if (job.is_grid()) job.qsum[at + g * place.tokens_in_pass] = sum;
   }
 }
 
@@ -129,23 +140,27 @@ int64_t TokensAtOnce(const Job& job) {
          kMaxTokensPerPass;
 }
 
-void IntegerTiles(const Job& job, const IntOps& ints, int64_t tile_begin, int64_t tile_end) {
+void IntegerTiles(const Job& job, const IntOps& ints, int64_t tile_begin, int64_t tile_end,
+                  const Workspace& work) {
   const CpuWeight& weight = *job.weight;
   const int64_t at_once = TokensAtOnce(job);
   for (int64_t token = 0; token < job.args->num_tokens; token += at_once) {
     const IntMatMulArgs args{
         .codes = weight.codes(),
         .scales = weight.scales(),
+        .grid = job.is_grid() ? &weight.grid_scales() : nullptr,
         .integers = weight.integers().integers.data(),
         .step = weight.integers().step,
         .layout_bits = weight.layout_bits(),
-        .group = weight.format().group,
+        .group = weight.group(),
         .num_rows = weight.rows(),
         .num_cols = weight.cols(),
         .block = weight.activation_block(),
         .q = job.q + token * weight.cols(),
         .sx = job.sx + token * job.num_blocks(),
         .corr = job.corr + token * job.num_groups(),
+        .qsum = job.is_grid() ? job.qsum + token * job.num_groups() : nullptr,
+        .scale_work = work.grid,
         .num_tokens = std::min(at_once, job.args->num_tokens - token),
         .bias = job.args->bias,
         .y = job.args->y + token * weight.rows(),
@@ -240,7 +255,7 @@ void ComputeShare(std::span<const Job> jobs, const CpuKernels& kernels, int64_t 
     offset += job.weight->bytes();
     if (tile_begin >= tile_end) continue;
     if (job.weight->integer()) {
-      IntegerTiles(job, kernels.ints, tile_begin, tile_end);
+      IntegerTiles(job, kernels.ints, tile_begin, tile_end, work);
     } else if (NeedsPanel(*job.weight)) {
       PanelTiles(job, kernels, tile_begin, tile_end, work);
     } else {
@@ -252,9 +267,11 @@ void ComputeShare(std::span<const Job> jobs, const CpuKernels& kernels, int64_t 
 std::span<Workspace> MakeWorkspaces(std::span<const Job> jobs, int num_threads, Scratch& scratch) {
   int64_t row_cols = 0;
   int64_t panel_cols = 0;
+  int64_t grid_floats = 0;
   for (const Job& job : jobs) {
     row_cols = std::max(row_cols, job.weight->cols());
     if (NeedsPanel(*job.weight)) panel_cols = std::max(panel_cols, job.weight->cols());
+    if (job.is_grid()) grid_floats = std::max(grid_floats, GridWorkFloats(job.num_groups()));
   }
   Workspace* workspaces = scratch.Alloc<Workspace>(static_cast<size_t>(num_threads));
   for (int i = 0; i < num_threads; ++i) {
@@ -264,6 +281,8 @@ std::span<Workspace> MakeWorkspaces(std::span<const Job> jobs, int num_threads, 
     workspaces[i].panel = panel_cols == 0
                               ? nullptr
                               : scratch.Alloc<float>(static_cast<size_t>(panel_cols * kTileRows));
+    workspaces[i].grid =
+        grid_floats == 0 ? nullptr : scratch.Alloc<float>(static_cast<size_t>(grid_floats));
   }
   return {workspaces, static_cast<size_t>(num_threads)};
 }

@@ -1,12 +1,11 @@
 #include "backend/cpu/cpu_weight.h"
 
-#include <algorithm>
 #include <cstring>
+#include <utility>
 
-#include "backend/cpu/kernels/int_matmul.h"
-#include "backend/cpu/repack.h"
 #include "backend/matrix_check.h"
 #include "codec/codec.h"
+#include "codec/group_scales.h"
 #include "tensor/half.h"
 
 namespace tq {
@@ -48,6 +47,12 @@ CpuWeight::CpuWeight(const StoredMatrix& stored, ActivationMode activations)
     float_type_ = codec == CodecId::kF32   ? FloatType::kF32
                   : codec == CodecId::kF16 ? FloatType::kF16
                                            : FloatType::kBf16;
+  } else if (activations == ActivationMode::kInt8) {
+    grid_ = GridOf(stored);
+    if (!grid_) return;
+    layout_ = Layout::kGridTiles;
+    layout_bits_ = LayoutBits(*grid_);
+    integers_ = {.integers = grid_->integers, .entries = 16, .step = 1.0f};
   }
 }
 
@@ -71,47 +76,92 @@ Status CpuWeight::Allocate(WeightArena& arena) {
     code_bytes = num_tiles() * CodeTileBytes(layout_bits_, cols());
     bytes_ = code_bytes + num_tiles() * (cols() / format().group) * kTileRows * 2;
   }
+  if (layout_ == Layout::kGridTiles) {
+    code_bytes = num_tiles() * CodeTileBytes(layout_bits_, cols());
+    const int64_t factor_bytes = grid_->has_factors() ? num_groups() * kTileRows : 0;
+    const int64_t kinds = grid_->has_min ? 2 : 1;
+    bytes_ = code_bytes + num_tiles() * kinds * (base_bytes() + factor_bytes);
+  }
   TQ_ASSIGN_OR_RETURN(block_, arena.Allocate(static_cast<size_t>(bytes_)));
   if (layout_ == Layout::kCodeTiles)
     scales_ = reinterpret_cast<uint16_t*>(block_.data + code_bytes);
+  if (layout_ == Layout::kGridTiles) PlaceGridScales(block_.data + code_bytes);
   return Status::Ok();
 }
 
-void CpuWeight::Fill(const StoredMatrix& stored, ThreadPool& pool) {
-  if (layout_ == Layout::kBlocks) {
-    blocks_ = stored;
-    blocks_.data = block_.data;
-    blocks_.row_bytes = stored.payload_bytes();
-    blocks_.signs = signs_;
-    std::byte* scales = block_.data + stored.rows * blocks_.row_bytes;
-    if (stored.scales != nullptr) {
-      blocks_.scales = scales;
-      scales = std::copy_n(stored.scales, stored.scale_bytes(), scales);
-    }
-    if (stored.biases != nullptr) {
-      blocks_.biases = scales;
-      std::copy_n(stored.biases, stored.scale_bytes(), scales);
-    }
-    pool.ParallelFor(stored.rows, 1, [&](int64_t begin, int64_t end, int) {
-      for (int64_t row = begin; row < end; ++row) {
-        std::memcpy(block_.data + row * blocks_.row_bytes, stored.data + row * stored.row_bytes,
-                    static_cast<size_t>(blocks_.row_bytes));
-      }
-    });
-    return;
+int64_t CpuWeight::base_bytes() const {
+  return num_groups() / grid_->base_groups * kTileRows * (grid_->base_type == DType::kF32 ? 4 : 2);
+}
+
+void CpuWeight::PlaceGridScales(std::byte* at) {
+  grid_scales_.type = grid_->base_type == DType::kF32   ? GridScaleType::kF32
+                      : grid_->base_type == DType::kF16 ? GridScaleType::kF16
+                                                        : GridScaleType::kBf16;
+  grid_scales_.base_groups = grid_->base_groups;
+  const auto take = [&at](int64_t bytes) { return std::exchange(at, at + bytes); };
+  grid_scales_.bases = take(num_tiles() * base_bytes());
+  if (grid_->has_min) grid_scales_.min_bases = take(num_tiles() * base_bytes());
+  if (!grid_->has_factors()) return;
+  const int64_t factor_bytes = num_tiles() * num_groups() * kTileRows;
+  grid_scales_.factors = reinterpret_cast<const int8_t*>(take(factor_bytes));
+  if (grid_->has_min) {
+    grid_scales_.min_factors = reinterpret_cast<const int8_t*>(take(factor_bytes));
   }
-  const int64_t scales_per_tile =
-      layout_ == Layout::kCodeTiles ? cols() / format().group * kTileRows : 0;
+}
+
+GridTile CpuWeight::TileOf(int64_t tile) const {
+  const auto bytes_at = [&](const std::byte* all) {
+    return all == nullptr ? nullptr : const_cast<std::byte*>(all) + tile * base_bytes();
+  };
+  const auto factors_at = [&](const int8_t* all) {
+    return all == nullptr ? nullptr : const_cast<int8_t*>(all) + tile * num_groups() * kTileRows;
+  };
+  return {bytes_at(grid_scales_.bases), bytes_at(grid_scales_.min_bases),
+          factors_at(grid_scales_.factors), factors_at(grid_scales_.min_factors)};
+}
+
+void CpuWeight::FillTile(const StoredMatrix& stored, int64_t tile) {
+  switch (layout_) {
+    case Layout::kFloatTiles:
+      return RepackFloatTile(stored, element_bytes(), tile,
+                             block_.data + tile * FloatTileBytes(float_type_, cols()));
+    case Layout::kCodeTiles:
+      return RepackCodeTile(stored, layout_bits_, tile,
+                            block_.data + tile * CodeTileBytes(layout_bits_, cols()),
+                            scales_ + tile * num_groups() * kTileRows);
+    case Layout::kGridTiles:
+      return RepackGridTile(stored, *grid_, tile,
+                            block_.data + tile * CodeTileBytes(layout_bits_, cols()), TileOf(tile));
+    case Layout::kBlocks:
+      break;
+  }
+}
+
+void CpuWeight::Fill(const StoredMatrix& stored, ThreadPool& pool) {
+  if (layout_ == Layout::kBlocks) return FillBlocks(stored, pool);
   pool.ParallelFor(num_tiles(), 1, [&](int64_t begin, int64_t end, int) {
-    for (int64_t tile = begin; tile < end; ++tile) {
-      if (layout_ == Layout::kFloatTiles) {
-        RepackFloatTile(stored, element_bytes(), tile,
-                        block_.data + tile * FloatTileBytes(float_type_, cols()));
-      } else {
-        RepackCodeTile(stored, layout_bits_, tile,
-                       block_.data + tile * CodeTileBytes(layout_bits_, cols()),
-                       scales_ + tile * scales_per_tile);
-      }
+    for (int64_t tile = begin; tile < end; ++tile) FillTile(stored, tile);
+  });
+}
+
+void CpuWeight::FillBlocks(const StoredMatrix& stored, ThreadPool& pool) {
+  blocks_ = stored;
+  blocks_.data = block_.data;
+  blocks_.row_bytes = stored.payload_bytes();
+  blocks_.signs = signs_;
+  std::byte* scales = block_.data + stored.rows * blocks_.row_bytes;
+  if (stored.scales != nullptr) {
+    blocks_.scales = scales;
+    scales = std::copy_n(stored.scales, stored.scale_bytes(), scales);
+  }
+  if (stored.biases != nullptr) {
+    blocks_.biases = scales;
+    std::copy_n(stored.biases, stored.scale_bytes(), scales);
+  }
+  pool.ParallelFor(stored.rows, 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t row = begin; row < end; ++row) {
+      std::memcpy(block_.data + row * blocks_.row_bytes, stored.data + row * stored.row_bytes,
+                  static_cast<size_t>(blocks_.row_bytes));
     }
   });
 }
@@ -122,7 +172,30 @@ const char* CpuWeight::kernel() const {
   if (!integer()) return "tile16 codes to f32 panel";
   return layout_bits_ == 2   ? "tile16 int8 2-bit"
          : layout_bits_ == 3 ? "tile16 int8 3-bit"
-                             : "tile16 int8 4-bit";
+         : layout_bits_ == 4 ? "tile16 int8 4-bit"
+                             : "tile16 int8 8-bit";
+}
+
+void CpuWeight::DecodeGridRow(int64_t row, float* out) const {
+  std::vector<uint8_t> row_codes(static_cast<size_t>(cols()));
+  UnpackCodeRow(codes() + row / kTileRows * CodeTileBytes(layout_bits_, cols()), layout_bits_,
+                row % kTileRows, 0, cols(), row_codes.data());
+  const GridTile tile = TileOf(row / kTileRows);
+  const auto value_of = [&](const std::byte* bases, const int8_t* factors, int64_t g) {
+    const float base =
+        LoadScale(bases, grid_->base_type, g / grid_->base_groups * kTileRows + row % kTileRows);
+    return factors == nullptr ? base
+                              : base * static_cast<float>(factors[g * kTileRows + row % kTileRows]);
+  };
+  for (int64_t g = 0; g < num_groups(); ++g) {
+    const float scale = value_of(tile.bases, tile.factors, g);
+    const float min = grid_->has_min ? value_of(tile.min_bases, tile.min_factors, g) : 0.0f;
+    for (int64_t k = g * grid_->group; k < (g + 1) * grid_->group; ++k) {
+      const float value =
+          scale * static_cast<float>(grid_->Integer(row_codes[static_cast<size_t>(k)]));
+      out[k] = grid_->has_min ? value + min : value;
+    }
+  }
 }
 
 void CpuWeight::DecodeRow(int64_t row, float* out) const {
@@ -130,6 +203,7 @@ void CpuWeight::DecodeRow(int64_t row, float* out) const {
     tq::DecodeRow(blocks_, row, 0, cols(), out);
     return;
   }
+  if (layout_ == Layout::kGridTiles) return DecodeGridRow(row, out);
   constexpr int64_t kPiece = 512;
   std::array<uint8_t, kPiece> piece;
   const int64_t tile = row / kTileRows;

@@ -2,13 +2,18 @@
 // stored bytes it was made from.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "backend/backend.h"
 #include "backend/cpu/kernels/float_ops.h"
+#include "backend/cpu/kernels/int_matmul.h"
+#include "backend/cpu/repack.h"
 #include "base/threads.h"
+#include "codec/grid.h"
 #include "codec/hadamard.h"
 #include "codec/turbo_quant.h"
 
@@ -35,6 +40,7 @@ class CpuWeight : public Weight {
   enum class Layout : uint8_t {
     kFloatTiles,  // f32, f16, bf16 as they are, tile16
     kCodeTiles,   // TurboQuant codes and scales, tile16 (repack.h)
+    kGridTiles,   // int8 activations: codes and scales of a grid, tile16
     kBlocks,      // stored bytes as they are; 16 rows at a time are decoded to f32 when used
   };
   // Errors: kOutOfMemory. `stored` has passed CheckStoredMatrix.
@@ -46,9 +52,13 @@ class CpuWeight : public Weight {
   const char* kernel() const override;
 
   Layout layout() const { return layout_; }
+  // Multiplies int8 activations.
   bool integer() const {
-    return layout_ == Layout::kCodeTiles && activations_ == ActivationMode::kInt8;
+    return layout_ == Layout::kGridTiles ||
+           (layout_ == Layout::kCodeTiles && activations_ == ActivationMode::kInt8);
   }
+  int group() const { return layout_ == Layout::kGridTiles ? grid_->group : format().group; }
+  int64_t num_groups() const { return cols() / group(); }
   int64_t num_tiles() const { return (rows() + kTileRows - 1) / kTileRows; }
   int64_t tile_bytes() const { return bytes_ / num_tiles(); }
 
@@ -59,14 +69,21 @@ class CpuWeight : public Weight {
   // kFloatTiles.
   FloatType float_type() const { return float_type_; }
   const std::byte* tiles() const { return block_.data; }
-  // kCodeTiles.
+  // kCodeTiles, kGridTiles.
   int layout_bits() const { return layout_bits_; }
   const std::byte* codes() const { return block_.data; }
-  const uint16_t* scales() const { return scales_; }  // f16 [tiles][K / group][16]
-  const float* codebook() const { return codebook_.data(); }
   const IntegerCodebook& integers() const { return integers_; }
   // Columns per int8 scale of the activation.
-  int64_t activation_block() const { return rotated() ? 256 : format().group; }
+  int64_t activation_block() const {
+    if (rotated()) return 256;
+    return layout_ == Layout::kGridTiles ? std::max(group(), kMinGridBlock) : group();
+  }
+  // kCodeTiles.
+  const uint16_t* scales() const { return scales_; }  // f16 [tiles][K / group][16]
+  const float* codebook() const { return codebook_.data(); }
+  // kGridTiles.
+  const Grid& grid() const { return *grid_; }
+  const GridScales& grid_scales() const { return grid_scales_; }
   // kBlocks.
   const StoredMatrix& blocks() const { return blocks_; }
 
@@ -76,7 +93,13 @@ class CpuWeight : public Weight {
  private:
   CpuWeight(const StoredMatrix& stored, ActivationMode activations);
   Status Allocate(WeightArena& arena);
+  void PlaceGridScales(std::byte* at);
   void Fill(const StoredMatrix& stored, ThreadPool& pool);
+  void FillBlocks(const StoredMatrix& stored, ThreadPool& pool);
+  void FillTile(const StoredMatrix& stored, int64_t tile);
+  GridTile TileOf(int64_t tile) const;
+  int64_t base_bytes() const;  // of one tile's bases of a grid
+  void DecodeGridRow(int64_t row, float* out) const;
   int64_t element_bytes() const { return float_type_ == FloatType::kF32 ? 4 : 2; }
 
   ActivationMode activations_;
@@ -90,6 +113,8 @@ class CpuWeight : public Weight {
   HadamardBlock hadamard_;
   std::array<float, 16> codebook_{};
   IntegerCodebook integers_;
+  std::optional<Grid> grid_;
+  GridScales grid_scales_{};
   StoredMatrix blocks_;
 };
 

@@ -146,6 +146,7 @@ TEST_P(IntOpsTest, MatchesTheScalarRule) {
         std::vector<float> y(kTokens * kStride, -5.0f);
         const IntMatMulArgs args{.codes = tiles.codes.data(),
                                  .scales = tiles.scales.data(),
+                                 .grid = nullptr,
                                  .integers = codebook.integers.data(),
                                  .step = 0.25f,
                                  .layout_bits = tiles.layout_bits,
@@ -156,6 +157,8 @@ TEST_P(IntOpsTest, MatchesTheScalarRule) {
                                  .q = packed.data(),
                                  .sx = packed_sx.data(),
                                  .corr = corr.data(),
+                                 .qsum = nullptr,
+                                 .scale_work = nullptr,
                                  .num_tokens = kTokens,
                                  .bias = bias.data(),
                                  .y = y.data(),

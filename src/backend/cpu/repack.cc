@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "codec/turbo_quant.h"
+#include "tensor/half.h"
 
 namespace tq {
 namespace {
@@ -25,6 +26,10 @@ void StoreFour(std::byte* p, uint32_t four) { std::memcpy(p, &four, 4); }
 // Four codes side by side in the bytes of a word; `c` points at 4 x (steps of the unit) codes.
 void PackUnit(const uint8_t* c, int layout_bits, int64_t row, std::byte* unit) {
   const auto step = [c](int t) { return LoadFour(c + 4 * t); };
+  if (layout_bits == 8) {
+    StoreFour(unit + 4 * row, step(0));
+    return;
+  }
   if (layout_bits == 4) {
     StoreFour(unit + 4 * row, step(0) | step(1) << 4);
     return;
@@ -43,6 +48,10 @@ void PackUnit(const uint8_t* c, int layout_bits, int64_t row, std::byte* unit) {
 
 void UnpackUnit(const std::byte* unit, int layout_bits, int64_t row, uint8_t* out) {
   const auto put = [out](int t, uint32_t four) { std::memcpy(out + 4 * t, &four, 4); };
+  if (layout_bits == 8) {
+    put(0, LoadFour(unit + 4 * row));
+    return;
+  }
   if (layout_bits == 4) {
     const uint32_t word = LoadFour(unit + 4 * row);
     put(0, word & 0x0F0F0F0F);
@@ -65,8 +74,31 @@ void UnpackUnit(const std::byte* unit, int layout_bits, int64_t row, uint8_t* ou
   put(7, spread >> 3 & 0x07070707);
 }
 
-int64_t UnitColumns(int layout_bits) { return layout_bits == 4 ? 8 : layout_bits == 2 ? 16 : 32; }
+int64_t UnitColumns(int layout_bits) { return layout_bits == 3 ? 32 : 32 / layout_bits; }
 int64_t UnitBytes(int layout_bits) { return layout_bits == 3 ? 192 : 64; }
+
+int64_t CodeBytes(int64_t cols, int layout_bits) {
+  return cols / UnitColumns(layout_bits) * UnitBytes(layout_bits);
+}
+
+// Codes [begin, begin + n) of a row into its tile.
+void PackCodes(const uint8_t* row_codes, int64_t begin, int64_t n, int layout_bits, int64_t row,
+               std::byte* tile) {
+  const int64_t unit_columns = UnitColumns(layout_bits);
+  for (int64_t c = 0; c < n; c += unit_columns) {
+    PackUnit(row_codes + c, layout_bits, row,
+             tile + (begin + c) / unit_columns * UnitBytes(layout_bits));
+  }
+}
+
+void StoreBase(float value, DType type, int64_t index, std::byte* out) {
+  if (type == DType::kF32) {
+    std::memcpy(out + index * 4, &value, 4);
+    return;
+  }
+  const uint16_t bits = type == DType::kF16 ? F32ToF16(value) : F32ToBf16(value);
+  std::memcpy(out + index * 2, &bits, 2);
+}
 
 }  // namespace
 
@@ -77,10 +109,9 @@ int LayoutBits(int codebook_entries, int group) {
 
 void RepackCodeTile(const StoredMatrix& stored, int layout_bits, int64_t tile, std::byte* codes,
                     uint16_t* scales) {
-  const int64_t unit_columns = UnitColumns(layout_bits);
   const int64_t num_groups = stored.cols / stored.format.group;
   const int64_t rows = std::min(kRows, stored.rows - tile * kRows);
-  std::memset(codes, 0, static_cast<size_t>(stored.cols / unit_columns * UnitBytes(layout_bits)));
+  std::memset(codes, 0, static_cast<size_t>(CodeBytes(stored.cols, layout_bits)));
   std::memset(scales, 0, static_cast<size_t>(num_groups * kRows) * 2);
   std::array<uint8_t, kPieceColumns> piece;
   for (int64_t r = 0; r < rows; ++r) {
@@ -88,13 +119,49 @@ void RepackCodeTile(const StoredMatrix& stored, int layout_bits, int64_t tile, s
     for (int64_t begin = 0; begin < stored.cols; begin += kPieceColumns) {
       const int64_t n = std::min(kPieceColumns, stored.cols - begin);
       TurboQuant::DecodeCodes(stored, row, begin, n, piece.data());
-      for (int64_t c = 0; c < n; c += unit_columns) {
-        PackUnit(piece.data() + c, layout_bits, r,
-                 codes + (begin + c) / unit_columns * UnitBytes(layout_bits));
-      }
+      PackCodes(piece.data(), begin, n, layout_bits, r, codes);
     }
     for (int64_t g = 0; g < num_groups; ++g) {
       std::memcpy(scales + g * kRows + r, stored.scales + (row * num_groups + g) * 2, 2);
+    }
+  }
+}
+
+int LayoutBits(const Grid& grid) {
+  return grid.code_bits == 3 && grid.group % 32 != 0 ? 4 : grid.code_bits;
+}
+
+void RepackGridTile(const StoredMatrix& stored, const Grid& grid, int64_t tile, std::byte* codes,
+                    const GridTile& scales) {
+  const int layout_bits = LayoutBits(grid);
+  const int64_t groups = stored.cols / grid.group;
+  const int64_t bases = groups / grid.base_groups;
+  const auto base_bytes =
+      static_cast<size_t>(bases * kRows * (grid.base_type == DType::kF32 ? 4 : 2));
+  std::memset(codes, 0, static_cast<size_t>(CodeBytes(stored.cols, layout_bits)));
+  std::memset(scales.bases, 0, base_bytes);
+  if (grid.has_min) std::memset(scales.min_bases, 0, base_bytes);
+  if (grid.has_factors()) std::memset(scales.factors, 0, static_cast<size_t>(groups * kRows));
+  if (grid.has_factors() && grid.has_min) {
+    std::memset(scales.min_factors, 0, static_cast<size_t>(groups * kRows));
+  }
+  GridRow row;
+  const int64_t rows = std::min(kRows, stored.rows - tile * kRows);
+  for (int64_t r = 0; r < rows; ++r) {
+    DecodeGridRow(stored, grid, tile * kRows + r, row);
+    PackCodes(row.codes.data(), 0, stored.cols, layout_bits, r, codes);
+    for (int64_t b = 0; b < bases; ++b) {
+      const auto i = static_cast<size_t>(b);
+      StoreBase(row.bases[i], grid.base_type, b * kRows + r, scales.bases);
+      if (grid.has_min) {
+        StoreBase(row.min_bases[i], grid.base_type, b * kRows + r, scales.min_bases);
+      }
+    }
+    if (!grid.has_factors()) continue;
+    for (int64_t g = 0; g < groups; ++g) {
+      const auto i = static_cast<size_t>(g);
+      scales.factors[g * kRows + r] = row.factors[i];
+      if (grid.has_min) scales.min_factors[g * kRows + r] = row.min_factors[i];
     }
   }
 }

@@ -34,7 +34,10 @@ ActivationRow Prepare(const StoredMatrix& matrix, const float* x, bool int8) {
   activation.x.assign(x, x + matrix.cols);
   const bool rotated = matrix.format.transform == Transform::kHadamard;
   if (rotated) Rotate(activation.x, matrix.signs);
-  if (int8 && matrix.format.codec == CodecId::kTurboQuant) {
+  if (!int8) return activation;
+  const std::optional<Grid> grid = GridOf(matrix);
+  if (grid) Quantize(activation, std::max(grid->group, kMinGridBlock));
+  if (matrix.format.codec == CodecId::kTurboQuant) {
     Quantize(activation, rotated ? 256 : matrix.format.group);
   }
   return activation;

@@ -52,18 +52,48 @@ float IntegerDot(const RefWeight& weight, int64_t row, const int8_t* codes,
   return y * weight.integers().step;
 }
 
+// A row of a grid: value = scale * integer + min per group.
+float GridDot(const Grid& grid, const GridRow& row, const ActivationRow& activation) {
+  const auto cols = static_cast<int64_t>(row.codes.size());
+  float y = 0.0f;
+  for (int64_t begin = 0; begin < cols; begin += activation.block) {
+    const int64_t end = std::min(cols, begin + activation.block);
+    float p = 0.0f;
+    for (int64_t k = begin; k < end; k += grid.group) {
+      int32_t sum = 0;
+      int32_t sum_of_q = 0;
+      for (int64_t i = k; i < k + grid.group; ++i) {
+        sum += grid.Integer(row.codes[i]) * activation.q[i];
+        sum_of_q += activation.q[i];
+      }
+      const int64_t group = k / grid.group;
+      const int64_t base = group / grid.base_groups;
+      const float scale = row.bases[base] * static_cast<float>(row.factors[group]);
+      const float min = row.min_bases[base] * static_cast<float>(row.min_factors[group]);
+      p = std::fma(min, static_cast<float>(sum_of_q), p);
+      p = std::fma(scale, static_cast<float>(sum), p);
+    }
+    y = std::fma(activation.scale[begin / activation.block], p, y);
+  }
+  return y;
+}
+
 }  // namespace
 
 void MatMul(const MatMulArgs& args, std::span<const ActivationRow> activations, int64_t row_begin,
             int64_t row_end) {
   const auto& weight = static_cast<const RefWeight&>(*args.weight);
   const StoredMatrix& matrix = weight.matrix();
+  const bool is_grid = weight.grid().has_value();
   const bool integer = !activations.empty() && activations[0].block > 0;
+  GridRow grid_row;
   std::vector<float> row_values(integer ? 0 : matrix.cols);
   std::vector<uint8_t> codes(integer ? matrix.cols : 0);
   std::vector<int8_t> integers(integer ? matrix.cols : 0);
   for (int64_t row = row_begin; row < row_end; ++row) {
-    if (integer) {
+    if (integer && is_grid) {
+      DecodeGridRow(matrix, *weight.grid(), row, grid_row);
+    } else if (integer) {
       TurboQuant::DecodeCodes(matrix, row, 0, matrix.cols, codes.data());
       for (int64_t k = 0; k < matrix.cols; ++k) integers[k] = weight.integers().integers[codes[k]];
     } else {
@@ -71,8 +101,9 @@ void MatMul(const MatMulArgs& args, std::span<const ActivationRow> activations, 
     }
     for (int64_t t = 0; t < args.num_tokens; ++t) {
       const ActivationRow& activation = activations[t];
-      float y = integer ? IntegerDot(weight, row, integers.data(), activation)
-                        : FloatDot(row_values.data(), activation.x.data(), matrix.cols);
+      float y = !integer  ? FloatDot(row_values.data(), activation.x.data(), matrix.cols)
+                : is_grid ? GridDot(*weight.grid(), grid_row, activation)
+                          : IntegerDot(weight, row, integers.data(), activation);
       if (args.bias != nullptr) y = y + args.bias[row];
       args.y[t * matrix.rows + row] = y;
     }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "backend/ops_recurrent.h"
 #include "backend/ops_streams.h"
 #include "codec/format.h"
+#include "codec/grid.h"
 #include "codec/turbo_quant.h"
 
 namespace tq::ref {
@@ -24,6 +26,7 @@ class RefWeight : public Weight {
   const char* kernel() const override { return "ref"; }
   const StoredMatrix& matrix() const { return matrix_; }
   const IntegerCodebook& integers() const { return integers_; }
+  const std::optional<Grid>& grid() const { return grid_; }
 
  private:
   StoredMatrix matrix_;
@@ -33,6 +36,7 @@ class RefWeight : public Weight {
   std::vector<float> codebook_;
   std::vector<float> signs_;
   IntegerCodebook integers_;
+  std::optional<Grid> grid_;
 };
 
 // One activation row, ready to meet a matrix.

@@ -24,6 +24,7 @@ RefWeight::RefWeight(const StoredMatrix& stored)
   matrix_.codebook = codebook_;
   matrix_.signs = signs_;
   if (stored.format.codec == CodecId::kTurboQuant) integers_ = FitIntegerCodebook(codebook_);
+  grid_ = GridOf(matrix_);
 }
 
 int64_t RefWeight::bytes() const {

@@ -1,7 +1,7 @@
-// Matmul of TurboQuant weights in tile16 layout with int8 activations: the rule of docs/numerics.md
-// ("TurboQuant, fast mode"), one leaf file per instruction set, raw pointers only. Lanes are output
-// rows, so no sum ever crosses lanes. Single-threaded: cpu_backend.cc splits the tiles.
-// The layout is drawn in repack.h.
+// Matmul of weights in tile16 layout with int8 activations: the rules of docs/numerics.md
+// ("TurboQuant, fast mode" and "grids, fast mode"), one leaf file per instruction set, raw pointers
+// only. Lanes are output rows, so no sum ever crosses lanes. Single-threaded: cpu_matmul.cc splits
+// the tiles. The layout is drawn in repack.h.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,26 @@ namespace tq {
 // Most tokens that share one pass over the weights.
 inline constexpr int64_t kMaxTokensPerPass = 8;
 
+enum class GridScaleType : uint8_t { kF16, kBf16, kF32 };
+
+// Scales and mins of a grid (codec/grid.h), each tile after tile.
+struct GridScales {
+  GridScaleType type;
+  const std::byte* bases;      // [tiles][num_cols / group / base_groups][16] of type
+  const std::byte* min_bases;  // the same, or null
+  const int8_t* factors;       // [tiles][num_cols / group][16], or null: 1
+  const int8_t* min_factors;   // the same, or null
+  int base_groups;             // 1 without factors
+};
+
 struct IntMatMulArgs {
   // Weights.
   const std::byte* codes;  // tile16, 64-byte aligned
-  const uint16_t* scales;  // f16 [tiles][num_cols / group][16]
-  const int8_t* integers;  // [16] the integer codebook, unused entries 0
-  float step;              // of the integer codebook
-  int layout_bits;         // 2, 3 or 4: bits of a code in memory
+  const uint16_t* scales;  // f16 [tiles][num_cols / group][16]; null: grid
+  const GridScales* grid;  // or null
+  const int8_t* integers;  // [16] the integer codebook, unused entries 0; not with 8 bits
+  float step;              // of the integer codebook; 1 for a grid
+  int layout_bits;         // 2, 3, 4 or (grids only) 8: bits of a code in memory
   int group;               // 16 (not with 3 bits), 32, 64 or 128
   int64_t num_rows;        // N; tiles are padded with rows of scale 0
   int64_t num_cols;        // K, a multiple of group
@@ -29,6 +42,8 @@ struct IntMatMulArgs {
   const int8_t* q;      // pass p at q + p * 8 * K:             [K / 4][M][4]
   const float* sx;      // pass p at sx + p * 8 * (blocks):     [blocks][M]
   const int32_t* corr;  // pass p at corr + p * 8 * (K / group): [K / group][M], see IntOps
+  const int32_t* qsum;  // grids: as corr, the sum of q
+  float* scale_work;    // grids: GridWorkFloats(K / group)
   int64_t num_tokens;   // any
   // Output.
   const float* bias;  // [N] or null
@@ -44,6 +59,8 @@ struct IntOps {
                       int layout_bits, int group, int64_t num_cols, float* tile);
   // The kernel multiplies by integers - min(integers): corr must start each sum at min * sum of q.
   bool unsigned_table;
+  // 8-bit codes are taken as they are; false: as code - 128.
+  bool unsigned_bytes;
 };
 
 // One per leaf file that is built (kernel_list.inc).
@@ -53,5 +70,8 @@ const IntOps& GetIntOps(Isa isa);
 static inline int64_t CodeTileBytes(int layout_bits, int64_t num_cols) {
   return num_cols * 2 * layout_bits;
 }
+
+// Scales and mins of two tiles as f32.
+static inline int64_t GridWorkFloats(int64_t num_groups) { return 2 * 2 * num_groups * 16; }
 
 }  // namespace tq

@@ -70,6 +70,17 @@ struct Avx2Decoder<3> {
   }
 };
 
+// As signed bytes.
+template <>
+struct Avx2Decoder<8> {
+  using Unit = __m256i;
+  explicit Avx2Decoder(const int8_t*) {}
+  TQ_INLINE Unit Load(const std::byte* p) {
+    return _mm256_xor_si256(LoadHalf(p), _mm256_set1_epi8(static_cast<char>(0x80)));
+  }
+  inline __attribute__((always_inline)) __m256i Step(Unit v, int) const { return v; }
+};
+
 // kSmallTable: no entry above 32.
 template <bool kSmallTable>
 struct Avx2 {
@@ -107,6 +118,14 @@ struct Avx2 {
         const Vi s23 = _mm256_add_epi16(_mm256_maddubs_epi16(w2, Broadcast(q + (2 * kM + m) * 4)),
                                         _mm256_maddubs_epi16(w3, Broadcast(q + (3 * kM + m) * 4)));
         acc[m] = AddPairs(acc[m], _mm256_add_epi16(s01, s23));
+      }
+    } else if constexpr (kBits == 8) {
+      // The sign moves to q: |w| <= 128, and 2 * 128 * 127 does not saturate.
+      const Vi magnitude = _mm256_abs_epi8(unit);
+#pragma GCC unroll 8
+      for (int m = 0; m < kM; ++m) {
+        const Vi x = _mm256_sign_epi8(Broadcast(q + m * 4), unit);
+        acc[m] = AddPairs(acc[m], _mm256_maddubs_epi16(magnitude, x));
       }
     } else {
 #pragma GCC unroll 8
@@ -155,6 +174,15 @@ struct Avx2 {
   TQ_INLINE Vf LoadScales(const uint16_t* p) {
     return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
   }
+  TQ_INLINE Vf LoadBf16(const uint16_t* p) {
+    const __m128i half = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
+  }
+  TQ_INLINE Vf LoadInt8(const int8_t* p) {
+    const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes));
+  }
+  TQ_INLINE Vf LoadAll(const float* p) { return _mm256_loadu_ps(p); }
   TQ_INLINE Vf LoadRows(const float* p, int rows) { return _mm256_maskload_ps(p, Mask(rows)); }
   TQ_INLINE void StoreRows(float* p, Vf v, int rows) { _mm256_maskstore_ps(p, Mask(rows), v); }
   TQ_INLINE void StoreAll(float* p, Vf v) { _mm256_storeu_ps(p, v); }
@@ -169,18 +197,20 @@ TQ_INLINE bool HasSmallTable(const int8_t* integers) {
 }
 
 void MatMul(const IntMatMulArgs& a, int64_t tile_begin, int64_t tile_end) {
+  using V = Avx2<false>;
+  using Small = Avx2<true>;
+  const bool small_table = a.layout_bits == 2 && HasSmallTable(a.integers);
   const TileFunction* functions =
-      a.layout_bits == 2
-          ? (HasSmallTable(a.integers) ? TileFunctionsForGroup<Avx2<true>, 2>(a.group)
-                                       : TileFunctionsForGroup<Avx2<false>, 2>(a.group))
-      : a.layout_bits == 3 ? TileFunctionsForGroup<Avx2<false>, 3>(a.group)
-                           : TileFunctionsForGroup<Avx2<false>, 4>(a.group);
-  RunTiles(a, functions, tile_begin, tile_end);
+      a.layout_bits == 8  ? TileFunctionsForGroup<V, GridFloats<V>, 8>(a.group)
+      : a.grid != nullptr ? TileFunctionsFor<V, Small, GridFloats<V>>(a, small_table)
+                          : TileFunctionsFor<V, Small, HalfScales<V>>(a, small_table);
+  RunTiles<V>(a, functions, tile_begin, tile_end);
 }
 
 }  // namespace
 
 extern const IntOps kIntOpsAvx2;
-const IntOps kIntOpsAvx2 = {MatMul, DecodeAnyTile<Avx2<false>>, /*unsigned_table=*/true};
+const IntOps kIntOpsAvx2 = {MatMul, DecodeAnyTile<Avx2<false>>, /*unsigned_table=*/true,
+                            /*unsigned_bytes=*/false};
 
 }  // namespace tq

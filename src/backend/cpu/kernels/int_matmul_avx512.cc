@@ -74,6 +74,14 @@ struct Avx512Decoder<3> {
   }
 };
 
+template <>
+struct Avx512Decoder<8> {
+  using Unit = __m512i;
+  explicit Avx512Decoder(const int8_t*) {}
+  TQ_INLINE Unit Load(const std::byte* p) { return LoadVector(p); }
+  inline __attribute__((always_inline)) __m512i Step(Unit v, int) const { return v; }
+};
+
 struct Avx512 {
   using Vi = __m512i;
   using Vf = __m512;
@@ -135,21 +143,32 @@ struct Avx512 {
   TQ_INLINE Vf LoadScales(const uint16_t* p) {
     return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
   }
+  TQ_INLINE Vf LoadBf16(const uint16_t* p) {
+    const __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
+  }
+  TQ_INLINE Vf LoadInt8(const int8_t* p) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes));
+  }
+  TQ_INLINE Vf LoadAll(const float* p) { return _mm512_loadu_ps(p); }
   TQ_INLINE Vf LoadRows(const float* p, int rows) { return _mm512_maskz_loadu_ps(Mask(rows), p); }
   TQ_INLINE void StoreRows(float* p, Vf v, int rows) { _mm512_mask_storeu_ps(p, Mask(rows), v); }
   TQ_INLINE void StoreAll(float* p, Vf v) { _mm512_storeu_ps(p, v); }
 };
 
 void MatMul(const IntMatMulArgs& a, int64_t tile_begin, int64_t tile_end) {
-  const TileFunction* functions = a.layout_bits == 2   ? TileFunctionsForGroup<Avx512, 2>(a.group)
-                                  : a.layout_bits == 3 ? TileFunctionsForGroup<Avx512, 3>(a.group)
-                                                       : TileFunctionsForGroup<Avx512, 4>(a.group);
-  RunTiles(a, functions, tile_begin, tile_end);
+  const TileFunction* functions =
+      a.layout_bits == 8  ? TileFunctionsForGroup<Avx512, GridFloats<Avx512>, 8>(a.group)
+      : a.grid != nullptr ? TileFunctionsFor<Avx512, Avx512, GridFloats<Avx512>>(a, false)
+                          : TileFunctionsFor<Avx512, Avx512, HalfScales<Avx512>>(a, false);
+  RunTiles<Avx512>(a, functions, tile_begin, tile_end);
 }
 
 }  // namespace
 
 extern const IntOps kIntOpsAvx512;
-const IntOps kIntOpsAvx512 = {MatMul, DecodeAnyTile<Avx512>, /*unsigned_table=*/true};
+const IntOps kIntOpsAvx512 = {MatMul, DecodeAnyTile<Avx512>, /*unsigned_table=*/true,
+                              /*unsigned_bytes=*/true};
 
 }  // namespace tq

@@ -67,6 +67,17 @@ struct NeonDecoder<3> {
   }
 };
 
+// As signed bytes.
+template <>
+struct NeonDecoder<8> {
+  using Unit = uint8x16_t;
+  explicit NeonDecoder(const int8_t*) {}
+  TQ_INLINE Unit Load(const std::byte* p) { return veorq_u8(LoadQuarter(p), vdupq_n_u8(0x80)); }
+  inline __attribute__((always_inline)) int32x4_t Step(Unit v, int) const {
+    return vreinterpretq_s32_u8(v);
+  }
+};
+
 struct Neon {
   using Vi = int32x4_t;
   using Vf = float32x4_t;
@@ -123,6 +134,14 @@ struct Neon {
   TQ_INLINE Vf LoadScales(const uint16_t* p) {
     return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)));
   }
+  TQ_INLINE Vf LoadBf16(const uint16_t* p) {
+    return vreinterpretq_f32_u32(vshlq_n_u32(vmovl_u16(vld1_u16(p)), 16));
+  }
+  TQ_INLINE Vf LoadInt8(const int8_t* p) {
+    int8_t eight[8] = {p[0], p[1], p[2], p[3], 0, 0, 0, 0};
+    return vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(vld1_s8(eight)))));
+  }
+  TQ_INLINE Vf LoadAll(const float* p) { return vld1q_f32(p); }
   TQ_INLINE Vf LoadRows(const float* p, int rows) {
     float four[4] = {0.0f, 0.0f, 0.0f, 0.0f};
     for (int i = 0; i < rows; ++i) four[i] = p[i];
@@ -137,15 +156,17 @@ struct Neon {
 };
 
 void MatMul(const IntMatMulArgs& a, int64_t tile_begin, int64_t tile_end) {
-  const TileFunction* functions = a.layout_bits == 2   ? TileFunctionsForGroup<Neon, 2>(a.group)
-                                  : a.layout_bits == 3 ? TileFunctionsForGroup<Neon, 3>(a.group)
-                                                       : TileFunctionsForGroup<Neon, 4>(a.group);
-  RunTiles(a, functions, tile_begin, tile_end);
+  const TileFunction* functions =
+      a.layout_bits == 8  ? TileFunctionsForGroup<Neon, GridFloats<Neon>, 8>(a.group)
+      : a.grid != nullptr ? TileFunctionsFor<Neon, Neon, GridFloats<Neon>>(a, false)
+                          : TileFunctionsFor<Neon, Neon, HalfScales<Neon>>(a, false);
+  RunTiles<Neon>(a, functions, tile_begin, tile_end);
 }
 
 }  // namespace
 
 extern const IntOps kIntOpsNeon;
-const IntOps kIntOpsNeon = {MatMul, DecodeAnyTile<Neon>, /*unsigned_table=*/false};
+const IntOps kIntOpsNeon = {MatMul, DecodeAnyTile<Neon>, /*unsigned_table=*/false,
+                            /*unsigned_bytes=*/false};
 
 }  // namespace tq

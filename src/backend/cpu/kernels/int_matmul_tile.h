@@ -19,7 +19,7 @@ namespace {
 template <int kBits>
 struct UnitShape {
   static constexpr int kVectors = kBits == 3 ? 3 : 1;        // 64-byte vectors per unit
-  static constexpr int kSteps = kBits == 3 ? 8 : 8 / kBits;  // of 4 columns
+  static constexpr int kSteps = kBits == 3 ? 8 : 8 / kBits;  // of 4 columns; 8 bits: 1
   static constexpr int kColumns = 4 * kSteps;
 };
 
@@ -28,30 +28,73 @@ struct Pass {
   const int8_t* q;
   const float* sx;
   const int32_t* corr;
+  const int32_t* qsum;
   float* y;  // of token 0
 };
 
 // Code bytes ahead of the current ones: far enough for memory, near enough for the first cache.
 constexpr int64_t kPrefetchBytes = 2048;
 
-// Where kParts times kRows rows start, and how far apart the parts are: pieces of one tile, or with
-// 16 rows to a vector the same piece of neighbouring tiles.
+// Scales of the TurboQuant matrices: f16, beside the codes in memory. Both kinds of scales know how
+// far apart the parts of RowsPass are: pieces of one tile, or with 16 rows to a vector the same
+// piece of neighbouring tiles.
+template <class V>
+struct HalfScales {
+  static constexpr bool kHasMin = false;
+  const uint16_t* scales;
+  int64_t stride;
+
+  HalfScales(const IntMatMulArgs& a, int64_t tile, int, int part) {
+    const int64_t tile_scales = a.num_cols / a.group * 16;
+    scales = a.scales + tile * tile_scales + part * V::kRows;
+    stride = V::kRows == 16 ? tile_scales : V::kRows;
+  }
+  inline __attribute__((always_inline)) void Prefetch() const {
+    __builtin_prefetch(scales + kPrefetchBytes / 8, 0, 3);
+  }
+  inline __attribute__((always_inline)) typename V::Vf Scale(int i) const {
+    return V::LoadScales(scales + i * stride);
+  }
+  inline __attribute__((always_inline)) typename V::Vf Min(int) const { return V::ZeroFloat(); }
+  inline __attribute__((always_inline)) void Next() { scales += 16; }
+};
+
+// Scales and mins of a grid, made f32 by ExpandTile: slot 0 or 1 of scale_work.
+template <class V>
+struct GridFloats {
+  static constexpr bool kHasMin = true;
+  const float* scales;
+  int64_t stride;
+  int64_t to_mins;
+
+  GridFloats(const IntMatMulArgs& a, int64_t, int slot, int part) {
+    const int64_t tile_floats = a.num_cols / a.group * 16;
+    to_mins = tile_floats;
+    scales = a.scale_work + slot * 2 * tile_floats + part * V::kRows;
+    stride = V::kRows == 16 ? 2 * tile_floats : V::kRows;
+  }
+  inline __attribute__((always_inline)) void Prefetch() const {}
+  inline __attribute__((always_inline)) typename V::Vf Scale(int i) const {
+    return V::LoadAll(scales + i * stride);
+  }
+  inline __attribute__((always_inline)) typename V::Vf Min(int i) const {
+    return V::LoadAll(scales + to_mins + i * stride);
+  }
+  inline __attribute__((always_inline)) void Next() { scales += 16; }
+};
+
+// Where kParts times kRows rows start.
 template <class V, int kBits>
 struct Rows {
   const std::byte* codes;
-  const uint16_t* scales;
   int64_t row;
   int64_t code_stride;
-  int64_t scale_stride;
 
   Rows(const IntMatMulArgs& a, int64_t tile, int part) {
     const int64_t tile_codes = CodeTileBytes(kBits, a.num_cols);
-    const int64_t tile_scales = a.num_cols / a.group * 16;
     codes = a.codes + tile * tile_codes + part * V::kRows * 4;
-    scales = a.scales + tile * tile_scales + part * V::kRows;
     row = tile * 16 + part * V::kRows;
     code_stride = V::kRows == 16 ? tile_codes : V::kRows * 4;
-    scale_stride = V::kRows == 16 ? tile_scales : V::kRows;
   }
 };
 
@@ -86,9 +129,9 @@ TQ_INLINE void Finish(const IntMatMulArgs& a, const Pass& pass, int64_t first_ro
 
 // kParts times kRows rows against kM tokens.
 // kChunk: the columns that the unrolled body covers, at most 512 bytes of codes.
-template <class V, int kBits, int kChunk, int kM, int kParts>
+template <class V, class Scales, int kBits, int kChunk, int kM, int kParts>
 __attribute__((noinline)) void RowsPass(const IntMatMulArgs& a, const Pass& pass,
-                                        Rows<V, kBits> rows) {
+                                        Rows<V, kBits> rows, Scales scales) {
   using Shape = UnitShape<kBits>;
   constexpr int kUnits = kChunk / Shape::kColumns;
   constexpr int kChains = V::ChainsPerSum(kM);
@@ -98,6 +141,7 @@ __attribute__((noinline)) void RowsPass(const IntMatMulArgs& a, const Pass& pass
   const int chunks_per_group = a.group / kChunk;
   const int8_t* q = pass.q;
   const int32_t* corr = pass.corr;
+  const int32_t* qsum = pass.qsum;
   const float* sx = pass.sx;
   typename V::Vf y[kParts][kM];
   Clear<V>(y);
@@ -131,18 +175,23 @@ __attribute__((noinline)) void RowsPass(const IntMatMulArgs& a, const Pass& pass
         rows.codes += kUnits * Shape::kVectors * 64;
         q += kChunk * kM;
       }
-      __builtin_prefetch(rows.scales + kPrefetchBytes / 8, 0, 3);
+      scales.Prefetch();
 #pragma GCC unroll 4
       for (int i = 0; i < kParts; ++i) {
-        const typename V::Vf d = V::LoadScales(rows.scales + i * rows.scale_stride);
+        const typename V::Vf d = scales.Scale(i);
+        const typename V::Vf least = scales.Min(i);
 #pragma GCC unroll 8
         for (int m = 0; m < kM; ++m) {
           typename V::Vi sum = acc[i][m];
           if constexpr (kChains == 2) sum = V::AddInt(sum, acc[i][kM + m]);
+          if constexpr (Scales::kHasMin) {
+            p[i][m] = V::Fma(least, V::ToFloat(V::Set(qsum[m])), p[i][m]);
+          }
           p[i][m] = V::Fma(d, V::ToFloat(sum), p[i][m]);
         }
       }
-      rows.scales += 16;
+      if constexpr (Scales::kHasMin) qsum += kM;
+      scales.Next();
     }
 #pragma GCC unroll 4
     for (int i = 0; i < kParts; ++i) {
@@ -155,56 +204,117 @@ __attribute__((noinline)) void RowsPass(const IntMatMulArgs& a, const Pass& pass
 }
 
 // Tiles [tile, tile + num_tiles), 1 or 2 of them.
-template <class V, int kBits, int kChunk, int kM>
+template <class V, class Scales, int kBits, int kChunk, int kM>
 void Tiles(const IntMatMulArgs& a, const Pass& pass, int64_t tile, int64_t num_tiles) {
   constexpr int kParts = V::PartsAtOnce(kM);
   constexpr int kPartsPerTile = 16 / V::kRows;
   constexpr int kUnrolled = V::UnrollUnits(kM) ? kChunk : UnitShape<kBits>::kColumns;
   if constexpr (kParts > kPartsPerTile) {
-    if (num_tiles == kParts)
-      return RowsPass<V, kBits, kUnrolled, kM, kParts>(a, pass, {a, tile, 0});
+    if (num_tiles == kParts) {
+      return RowsPass<V, Scales, kBits, kUnrolled, kM, kParts>(a, pass, {a, tile, 0},
+                                                               {a, tile, 0, 0});
+    }
   }
   constexpr int kPartsOfOne = kParts < kPartsPerTile ? kParts : kPartsPerTile;
 #pragma GCC unroll 1
-  for (int64_t i = 0; i < num_tiles; ++i) {
+  for (int i = 0; i < static_cast<int>(num_tiles); ++i) {
 #pragma GCC unroll 1
     for (int part = 0; part < kPartsPerTile; part += kPartsOfOne) {
-      RowsPass<V, kBits, kUnrolled, kM, kPartsOfOne>(a, pass, {a, tile + i, part});
+      RowsPass<V, Scales, kBits, kUnrolled, kM, kPartsOfOne>(a, pass, {a, tile + i, part},
+                                                             {a, tile + i, i, part});
     }
   }
 }
 
 using TileFunction = void (*)(const IntMatMulArgs&, const Pass&, int64_t, int64_t);
 
-template <class V, int kBits, int kChunk>
+template <class V, class Scales, int kBits, int kChunk>
 struct TileFunctions {
   static constexpr TileFunction kByTokens[kMaxTokensPerPass] = {
-      Tiles<V, kBits, kChunk, 1>, Tiles<V, kBits, kChunk, 2>, Tiles<V, kBits, kChunk, 3>,
-      Tiles<V, kBits, kChunk, 4>, Tiles<V, kBits, kChunk, 5>, Tiles<V, kBits, kChunk, 6>,
-      Tiles<V, kBits, kChunk, 7>, Tiles<V, kBits, kChunk, 8>};
+      Tiles<V, Scales, kBits, kChunk, 1>, Tiles<V, Scales, kBits, kChunk, 2>,
+      Tiles<V, Scales, kBits, kChunk, 3>, Tiles<V, Scales, kBits, kChunk, 4>,
+      Tiles<V, Scales, kBits, kChunk, 5>, Tiles<V, Scales, kBits, kChunk, 6>,
+      Tiles<V, Scales, kBits, kChunk, 7>, Tiles<V, Scales, kBits, kChunk, 8>};
 };
 
-template <class V, int kBits>
+template <class V, class Scales, int kBits>
 const TileFunction* TileFunctionsForGroup(int group) {
   if constexpr (kBits != 3) {
-    if (group == 16) return TileFunctions<V, kBits, 16>::kByTokens;
+    if (group == 16) return TileFunctions<V, Scales, kBits, 16>::kByTokens;
   }
-  if (group == 32) return TileFunctions<V, kBits, 32>::kByTokens;
-  return TileFunctions<V, kBits, 64>::kByTokens;
+  if (kBits == 8 || group == 32) return TileFunctions<V, Scales, kBits, 32>::kByTokens;
+  return TileFunctions < V, Scales, kBits, kBits == 8 ? 32 : 64 > ::kByTokens;
+}
+
+// VSmall: for 2-bit codes of tables with small entries.
+template <class V, class VSmall, class Scales>
+const TileFunction* TileFunctionsFor(const IntMatMulArgs& a, bool small_table) {
+  if (a.layout_bits == 2) {
+    return small_table ? TileFunctionsForGroup<VSmall, Scales, 2>(a.group)
+                       : TileFunctionsForGroup<V, Scales, 2>(a.group);
+  }
+  return a.layout_bits == 3 ? TileFunctionsForGroup<V, Scales, 3>(a.group)
+                            : TileFunctionsForGroup<V, Scales, 4>(a.group);
+}
+
+// [groups][16] of one tile as f32: bases[g / base_groups] * factors[g].
+template <class V>
+void ExpandScales(GridScaleType type, const std::byte* bases, const int8_t* factors,
+                  int64_t num_groups, int base_groups, float* out) {
+  for (int64_t g = 0; g < num_groups; ++g) {
+    for (int part = 0; part < 16; part += V::kRows) {
+      const int64_t at = g / base_groups * 16 + part;
+      typename V::Vf value = type == GridScaleType::kF16
+                                 ? V::LoadScales(reinterpret_cast<const uint16_t*>(bases) + at)
+                             : type == GridScaleType::kBf16
+                                 ? V::LoadBf16(reinterpret_cast<const uint16_t*>(bases) + at)
+                                 : V::LoadAll(reinterpret_cast<const float*>(bases) + at);
+      if (factors != nullptr) value = V::Mul(value, V::LoadInt8(factors + g * 16 + part));
+      V::StoreAll(out + g * 16 + part, value);
+    }
+  }
+}
+
+// Scales, then mins.
+template <class V>
+void ExpandTile(const IntMatMulArgs& a, int64_t tile, float* out) {
+  const GridScales& grid = *a.grid;
+  const int64_t num_groups = a.num_cols / a.group;
+  const int64_t base_bytes =
+      num_groups / grid.base_groups * 16 * (grid.type == GridScaleType::kF32 ? 4 : 2);
+  const auto expand = [&](const std::byte* bases, const int8_t* factors, float* to) {
+    ExpandScales<V>(grid.type, bases + tile * base_bytes,
+                    factors == nullptr ? nullptr : factors + tile * num_groups * 16, num_groups,
+                    grid.base_groups, to);
+  };
+  expand(grid.bases, grid.factors, out);
+  float* mins = out + num_groups * 16;
+  if (grid.min_bases != nullptr) {
+    expand(grid.min_bases, grid.min_factors, mins);
+  } else {
+    for (int64_t i = 0; i < num_groups * 16; i += V::kRows) V::StoreAll(mins + i, V::ZeroFloat());
+  }
 }
 
 // Two tiles outside, passes of tokens inside: the codes stay in the cache.
+template <class V>
 void RunTiles(const IntMatMulArgs& a, const TileFunction* functions, int64_t tile_begin,
               int64_t tile_end) {
   const int64_t num_groups = a.num_cols / a.group;
   const int64_t num_blocks = (a.num_cols + a.block - 1) / a.block;
   for (int64_t tile = tile_begin; tile < tile_end; tile += 2) {
     const int64_t num_tiles = tile_end - tile >= 2 ? 2 : 1;
+    if (a.grid != nullptr) {
+      for (int64_t i = 0; i < num_tiles; ++i) {
+        ExpandTile<V>(a, tile + i, a.scale_work + i * 2 * num_groups * 16);
+      }
+    }
     for (int64_t token = 0; token < a.num_tokens; token += kMaxTokensPerPass) {
       const int64_t left = a.num_tokens - token;
       const int64_t tokens = left < kMaxTokensPerPass ? left : kMaxTokensPerPass;
-      const Pass pass{a.q + token * a.num_cols, a.sx + token * num_blocks,
-                      a.corr + token * num_groups, a.y + token * a.ldy};
+      const Pass pass{
+          a.q + token * a.num_cols, a.sx + token * num_blocks, a.corr + token * num_groups,
+          a.grid == nullptr ? nullptr : a.qsum + token * num_groups, a.y + token * a.ldy};
       functions[tokens - 1](a, pass, tile, num_tiles);
     }
   }
