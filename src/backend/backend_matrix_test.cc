@@ -222,6 +222,47 @@ TEST(MatMulMatrix, ThreadsAndGroupsDoNotMatter) {
   }
 }
 
+// Matrices that see the same input share its preparation, if and only if it is the same.
+TEST(MatMulMatrix, OneInputForManyMatrices) {
+  std::vector<TestMatrix> matrices;
+  for (const int entries : {8, 8, 16, 4}) {
+    matrices.push_back(TestMatrix::Turbo(entries, 64, Transform::kHadamard, 33, 256, 9));
+  }
+  matrices.push_back(TestMatrix::Turbo(8, 64, Transform::kHadamard, 33, 256, 10));
+  matrices.push_back(TestMatrix::Turbo(8, 32, Transform::kNone, 33, 256, 9));
+  matrices.push_back(TestMatrix::Block(CodecId::kQ4K, 33, 256, 1));
+  matrices.push_back(TestMatrix::Block(CodecId::kQ4_0, 33, 256, 2));
+  matrices.push_back(TestMatrix::Block(CodecId::kQ8_0, 33, 256, 2));
+  matrices.push_back(TestMatrix::Block(CodecId::kQ6K, 33, 256, 2));
+  matrices.push_back(TestMatrix::Block(CodecId::kF32, 33, 256, 2));
+  matrices.push_back(TestMatrix::Block(CodecId::kF16, 33, 256, 2));
+  const std::vector<float> x = RandomFloats(3 * 256, 7);
+  for (const ActivationMode mode : {ActivationMode::kInt8, ActivationMode::kF32}) {
+    for (const BackendChoice& choice : AvailableBackends()) {
+      const std::unique_ptr<Backend> backend = Make(choice, mode, 2);
+      for (const int64_t num_tokens : {1, 3}) {
+        std::vector<std::unique_ptr<Weight>> weights;
+        std::vector<std::vector<float>> alone;
+        std::vector<std::vector<float>> together;
+        std::vector<MatMulArgs> args;
+        for (const TestMatrix& matrix : matrices) {
+          weights.push_back(std::move(backend->Prepare(matrix.stored())).value());
+          alone.push_back(MatMul(*backend, *weights.back(), x, nullptr, num_tokens));
+          together.emplace_back(alone.back().size());
+        }
+        for (size_t i = 0; i < weights.size(); ++i) {
+          args.push_back({weights[i].get(), x.data(), nullptr, together[i].data(), num_tokens});
+        }
+        Scratch scratch;
+        backend->MatMul(args, scratch);
+        for (size_t i = 0; i < weights.size(); ++i) {
+          EXPECT_TRUE(SameBits(alone[i], together[i])) << Name(choice) << " matrix " << i;
+        }
+      }
+    }
+  }
+}
+
 TEST(MatMulMatrix, LongPrefillIsCutIntoEqualPieces) {
   const TestMatrix matrix = TestMatrix::Turbo(16, 64, Transform::kHadamard, 20, 64, 1);
   constexpr int64_t kTokens = 1100;

@@ -27,6 +27,7 @@ struct Job {
   // otherwise
   float* x;
   int64_t ldx;
+  bool is_prepared;  // by an earlier job, whose arrays these are
 
   int64_t num_groups() const { return weight->num_groups(); }
   bool is_grid() const { return weight->layout() == CpuWeight::Layout::kGridTiles; }
@@ -56,10 +57,36 @@ int OmittedInteger(const CpuWeight& weight, const IntOps& ints) {
   return std::min<int>(0, *std::min_element(integers.begin(), integers.end()));
 }
 
-Job MakeJob(const MatMulArgs& args, Scratch& scratch) {
+// Both matrices see the same activations in the same form: experts of a stack, for a single token.
+bool PrepareAlike(const Job& a, const Job& b, const IntOps& ints) {
+  const CpuWeight& v = *a.weight;
+  const CpuWeight& w = *b.weight;
+  if (a.args->x != b.args->x || a.args->num_tokens != b.args->num_tokens) return false;
+  if (v.cols() != w.cols() || v.rotated() != w.rotated() || v.integer() != w.integer())
+    return false;
+  if (v.rotated() && v.signs() != w.signs()) return false;
+  if (!v.integer()) return true;
+  return a.is_grid() == b.is_grid() && v.group() == w.group() &&
+         v.activation_block() == w.activation_block() &&
+         OmittedInteger(v, ints) == OmittedInteger(w, ints);
+}
+
+// earlier: the jobs before this one.
+Job MakeJob(const MatMulArgs& args, std::span<const Job> earlier, const IntOps& ints,
+            Scratch& scratch) {
   Job job{};
   job.args = &args;
   job.weight = static_cast<const CpuWeight*>(args.weight);
+  constexpr size_t kLookBack = 4;
+  for (size_t i = earlier.size(); i > 0 && i + kLookBack > earlier.size(); --i) {
+    const Job& other = earlier[i - 1];
+    if (!PrepareAlike(other, job, ints)) continue;
+    Job same = other;
+    same.args = job.args;
+    same.weight = job.weight;
+    same.is_prepared = true;
+    return same;
+  }
   const int64_t cols = job.weight->cols();
   if (job.weight->integer()) {
     job.q = scratch.Alloc<int8_t>(static_cast<size_t>(args.num_tokens * cols));
@@ -297,8 +324,9 @@ void CpuMatMul(const CpuKernels& kernels, std::span<const MatMulArgs> args, Thre
   int64_t num_rows = 0;  // of activations
   for (const MatMulArgs& one : args) {
     if (one.num_tokens == 0) continue;
-    all_jobs[num_jobs++] = MakeJob(one, scratch);
-    num_rows += one.num_tokens;
+    all_jobs[num_jobs] = MakeJob(one, {all_jobs, num_jobs}, kernels.ints, scratch);
+    if (!all_jobs[num_jobs].is_prepared) num_rows += one.num_tokens;
+    ++num_jobs;
   }
   const std::span<const Job> jobs(all_jobs, num_jobs);
   const std::span<Workspace> workspaces = MakeWorkspaces(jobs, pool.num_threads(), scratch);
@@ -307,6 +335,7 @@ void CpuMatMul(const CpuKernels& kernels, std::span<const MatMulArgs> args, Thre
   pool.ParallelFor(num_rows, 1, [&](int64_t begin, int64_t end, int thread) {
     int64_t first = 0;
     for (const Job& job : jobs) {
+      if (job.is_prepared) continue;
       const int64_t last = first + job.args->num_tokens;
       for (int64_t row = std::max(begin, first); row < std::min(end, last); ++row) {
         PrepareToken(job, kernels, row - first, workspaces[thread]);

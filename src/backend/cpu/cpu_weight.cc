@@ -31,10 +31,19 @@ Result<WeightArena::Block> WeightArena::Allocate(size_t bytes) {
   return block;
 }
 
-CpuWeight::CpuWeight(const StoredMatrix& stored, ActivationMode activations)
+std::shared_ptr<const std::vector<float>> WeightArena::ShareSigns(std::span<const float> signs) {
+  for (const auto& recent : recent_signs_) {
+    if (std::equal(recent->begin(), recent->end(), signs.begin(), signs.end())) return recent;
+  }
+  if (recent_signs_.size() == kRecentSigns) recent_signs_.erase(recent_signs_.begin());
+  recent_signs_.push_back(std::make_shared<const std::vector<float>>(signs.begin(), signs.end()));
+  return recent_signs_.back();
+}
+
+CpuWeight::CpuWeight(const StoredMatrix& stored, ActivationMode activations, WeightArena& arena)
     : Weight(stored.format, stored.rows, stored.cols),
       activations_(activations),
-      signs_(stored.signs.begin(), stored.signs.end()),
+      signs_(arena.ShareSigns(stored.signs)),
       hadamard_(HadamardBlockFor(stored.cols)) {
   const CodecId codec = stored.format.codec;
   if (codec == CodecId::kTurboQuant) {
@@ -59,7 +68,7 @@ CpuWeight::CpuWeight(const StoredMatrix& stored, ActivationMode activations)
 Result<std::unique_ptr<CpuWeight>> CpuWeight::Make(const StoredMatrix& stored,
                                                    ActivationMode activations, WeightArena& arena,
                                                    ThreadPool& pool) {
-  std::unique_ptr<CpuWeight> weight(new CpuWeight(stored, activations));
+  std::unique_ptr<CpuWeight> weight(new CpuWeight(stored, activations, arena));
   if (weight->layout_ == Layout::kBlocks) {
     weight->bytes_ = stored.rows * stored.payload_bytes() +
                      (stored.biases != nullptr ? 2 : 1) * stored.scale_bytes();
@@ -148,7 +157,7 @@ void CpuWeight::FillBlocks(const StoredMatrix& stored, ThreadPool& pool) {
   blocks_ = stored;
   blocks_.data = block_.data;
   blocks_.row_bytes = stored.payload_bytes();
-  blocks_.signs = signs_;
+  blocks_.signs = *signs_;
   std::byte* scales = block_.data + stored.rows * blocks_.row_bytes;
   if (stored.scales != nullptr) {
     blocks_.scales = scales;

@@ -6,6 +6,7 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "backend/backend.h"
@@ -29,8 +30,12 @@ class WeightArena {
   };
   // Errors: kOutOfMemory.
   Result<Block> Allocate(size_t bytes);
+  // The signs of a matrix; those of neighbours that have the same (experts of a stack) are one.
+  std::shared_ptr<const std::vector<float>> ShareSigns(std::span<const float> signs);
 
  private:
+  static constexpr size_t kRecentSigns = 8;
+  std::vector<std::shared_ptr<const std::vector<float>>> recent_signs_;
   std::shared_ptr<const Buffer> chunk_;
   size_t used_ = 0;
 };
@@ -63,7 +68,8 @@ class CpuWeight : public Weight {
   int64_t tile_bytes() const { return bytes_ / num_tiles(); }
 
   bool rotated() const { return format().transform == Transform::kHadamard; }
-  const float* signs() const { return signs_.data(); }
+  // Equal pointers mean equal signs, not the other way round.
+  const float* signs() const { return signs_->data(); }
   const HadamardBlock& hadamard() const { return hadamard_; }
 
   // kFloatTiles.
@@ -91,7 +97,7 @@ class CpuWeight : public Weight {
   void DecodeRow(int64_t row, float* out) const;
 
  private:
-  CpuWeight(const StoredMatrix& stored, ActivationMode activations);
+  CpuWeight(const StoredMatrix& stored, ActivationMode activations, WeightArena& arena);
   Status Allocate(WeightArena& arena);
   void PlaceGridScales(std::byte* at);
   void Fill(const StoredMatrix& stored, ThreadPool& pool);
@@ -109,7 +115,7 @@ class CpuWeight : public Weight {
   int64_t bytes_ = 0;
   WeightArena::Block block_;
   uint16_t* scales_ = nullptr;
-  std::vector<float> signs_;
+  std::shared_ptr<const std::vector<float>> signs_;
   HadamardBlock hadamard_;
   std::array<float, 16> codebook_{};
   IntegerCodebook integers_;
