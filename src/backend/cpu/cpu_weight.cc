@@ -103,30 +103,31 @@ int64_t CpuWeight::base_bytes() const {
 }
 
 void CpuWeight::PlaceGridScales(std::byte* at) {
-  grid_scales_.type = grid_->base_type == DType::kF32   ? GridScaleType::kF32
-                      : grid_->base_type == DType::kF16 ? GridScaleType::kF16
-                                                        : GridScaleType::kBf16;
-  grid_scales_.base_groups = grid_->base_groups;
   const auto take = [&at](int64_t bytes) { return std::exchange(at, at + bytes); };
-  grid_scales_.bases = take(num_tiles() * base_bytes());
-  if (grid_->has_min) grid_scales_.min_bases = take(num_tiles() * base_bytes());
-  if (!grid_->has_factors()) return;
+  first_tile_.bases = take(num_tiles() * base_bytes());
+  if (grid_->has_min) first_tile_.min_bases = take(num_tiles() * base_bytes());
   const int64_t factor_bytes = num_tiles() * num_groups() * kTileRows;
-  grid_scales_.factors = reinterpret_cast<const int8_t*>(take(factor_bytes));
-  if (grid_->has_min) {
-    grid_scales_.min_factors = reinterpret_cast<const int8_t*>(take(factor_bytes));
+  if (grid_->has_factors()) {
+    first_tile_.factors = reinterpret_cast<int8_t*>(take(factor_bytes));
+    if (grid_->has_min) first_tile_.min_factors = reinterpret_cast<int8_t*>(take(factor_bytes));
   }
+  grid_scales_ = {.type = grid_->base_type == DType::kF32   ? GridScaleType::kF32
+                          : grid_->base_type == DType::kF16 ? GridScaleType::kF16
+                                                            : GridScaleType::kBf16,
+                  .bases = first_tile_.bases,
+                  .min_bases = first_tile_.min_bases,
+                  .factors = first_tile_.factors,
+                  .min_factors = first_tile_.min_factors,
+                  .base_groups = grid_->base_groups};
 }
 
 GridTile CpuWeight::TileOf(int64_t tile) const {
-  const auto bytes_at = [&](const std::byte* all) {
-    return all == nullptr ? nullptr : const_cast<std::byte*>(all) + tile * base_bytes();
+  const auto at = [tile](auto* first, int64_t stride) {
+    return first == nullptr ? nullptr : first + tile * stride;
   };
-  const auto factors_at = [&](const int8_t* all) {
-    return all == nullptr ? nullptr : const_cast<int8_t*>(all) + tile * num_groups() * kTileRows;
-  };
-  return {bytes_at(grid_scales_.bases), bytes_at(grid_scales_.min_bases),
-          factors_at(grid_scales_.factors), factors_at(grid_scales_.min_factors)};
+  const int64_t factors = num_groups() * kTileRows;
+  return {at(first_tile_.bases, base_bytes()), at(first_tile_.min_bases, base_bytes()),
+          at(first_tile_.factors, factors), at(first_tile_.min_factors, factors)};
 }
 
 void CpuWeight::FillTile(const StoredMatrix& stored, int64_t tile) {

@@ -120,7 +120,8 @@ class CpuWeight : public Weight {
   std::array<float, 16> codebook_{};
   IntegerCodebook integers_;
   std::optional<Grid> grid_;
-  GridScales grid_scales_{};
+  GridTile first_tile_{};     // where the scales of tile 0 are
+  GridScales grid_scales_{};  // the same, as kernels want it
   StoredMatrix blocks_;
 };
 
