@@ -57,8 +57,8 @@ TEST_F(Cli, VersionNamesTheInstructionSets) {
 }
 
 TEST_F(Cli, BenchTimesEveryDepthAndBatch) {
-  const Outcome run = RunProgram(
-      fmt::format("bench --model {} --prefill 16 --depth 0,70 --batch 1,3 --repeat 1 --json", b3()));
+  const Outcome run = RunProgram(fmt::format(
+      "bench --model {} --prefill 16 --depth 0,70 --batch 1,3 --repeat 1 --json", b3()));
   EXPECT_EQ(run.exit_code, 0) << run.err;
   const Json json = ParseOut(run);
   ASSERT_EQ(json["rows"].size(), 5u);
@@ -71,8 +71,8 @@ TEST_F(Cli, BenchTimesEveryDepthAndBatch) {
 }
 
 TEST_F(Cli, HelpOfEveryCommandEndsWithExamples) {
-  for (const char* command :
-       {"", "convert", "generate", "chat", "evaluate", "inspect", "tokenize"}) {
+  for (const char* command : {"", "convert", "calibrate", "generate", "chat", "evaluate", "bench",
+                              "inspect", "tokenize", "doctor"}) {
     const Outcome help = RunProgram(std::string(command) + " --help");
     EXPECT_EQ(help.exit_code, 0) << command;
     EXPECT_EQ(help.err, "") << command;

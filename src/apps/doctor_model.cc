@@ -1,0 +1,189 @@
+#include "apps/doctor_model.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "api/text_assets.h"
+#include "apps/checkpoint_report.h"
+#include "apps/terminal.h"
+#include "base/file.h"
+#include "weights/safetensors.h"
+#include "weights/source.h"
+
+namespace tq {
+namespace {
+
+std::string Bytes(int64_t n) { return HumanBytes(static_cast<double>(n)); }
+
+void Add(Findings& findings, const char* id, const Status& status, const std::string& well,
+         const std::string& advice) {
+  if (status.ok()) {
+    findings.push_back({id, FindingLevel::kOk, well, ""});
+  } else {
+    findings.push_back({id, FindingLevel::kFail, status.message(), advice});
+  }
+}
+
+// The weight files of a checkpoint: itself, or those of its folder.
+std::vector<std::string> WeightFiles(const std::string& path) {
+  if (!IsDirectory(path)) return {path};
+  std::vector<std::string> files;
+  const Result<std::vector<std::string>> names = ListDirectory(path);
+  if (!names.ok()) return files;
+  for (const std::string& name : *names) {
+    if (name.ends_with(".safetensors")) files.push_back(path + "/" + name);
+  }
+  return files;
+}
+
+// Each file for itself, so that all bad ones are named at once.
+void CheckFiles(const std::vector<std::string>& files, Findings& findings) {
+  int64_t bytes = 0;
+  size_t bad = 0;
+  for (const std::string& file : files) {
+    const auto mapped = MappedFile::Open(file);
+    Status status = mapped.status();
+    if (mapped.ok()) {
+      bytes += static_cast<int64_t>((*mapped)->bytes().size());
+      if (file.ends_with(".safetensors")) {
+        status = ParseSafetensors((*mapped)->bytes(), file).status();
+      }
+    }
+    if (status.ok()) continue;
+    ++bad;
+    findings.push_back({"model.file", FindingLevel::kFail, status.message(),
+                        "download this file again: its length is not what its header says, or it "
+                        "is damaged"});
+  }
+  if (bad > 0) return;
+  findings.push_back(
+      {"model.files", FindingLevel::kOk,
+       fmt::format("{} of {}, whole by their headers",
+                   files.size() == 1 ? "1 file" : fmt::format("{} files", files.size()),
+                   Bytes(bytes)),
+       ""});
+}
+
+// Bytes per second of reads that do not come from the page cache; 0: the file is too small.
+double DiskSpeed(const std::string& file) {
+  constexpr int64_t kPiece = int64_t{4} << 20;
+  constexpr int64_t kPieces = 16;
+  const int handle = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (handle < 0) return 0;
+  struct stat info {};
+  std::vector<char> buffer(kPiece);
+  int64_t total = 0;
+  double seconds = 0;
+  if (::fstat(handle, &info) == 0 && info.st_size >= kPiece * kPieces) {
+    const int64_t stride = info.st_size / kPieces;
+    for (int64_t i = 0; i < kPieces; ++i) {
+      const off_t at = i * stride / kPiece * kPiece;
+      ::posix_fadvise(handle, at, kPiece, POSIX_FADV_DONTNEED);
+      const auto start = std::chrono::steady_clock::now();
+      const ssize_t got = ::pread(handle, buffer.data(), kPiece, at);
+      seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      total += std::max<ssize_t>(got, 0);
+    }
+  }
+  ::close(handle);
+  return seconds > 0 ? static_cast<double>(total) / seconds : 0;
+}
+
+void CheckDiskSpeed(const std::vector<std::string>& files, int64_t stored_bytes,
+                    Findings& findings) {
+  if (files.empty()) return;
+  const double speed = DiskSpeed(files.front());
+  if (speed == 0) return;
+  constexpr double kSlow = 100e6;
+  const bool slow = speed < kSlow;
+  findings.push_back({"disk.speed", slow ? FindingLevel::kWarn : FindingLevel::kOk,
+                      fmt::format("{}/s: reading the weights takes about {:.1f} s when they are "
+                                  "not in memory",
+                                  HumanBytes(speed), static_cast<double>(stored_bytes) / speed),
+                      slow ? "move the checkpoint to a faster disk" : ""});
+}
+
+void CheckTexts(const WeightSource& source, Findings& findings) {
+  const Result<TextAssets> assets = LoadTextAssets(source);
+  if (!assets.ok()) {
+    Add(findings, "model.documents", assets.status(), "", "download the named file again");
+    return;
+  }
+  Add(findings, "model.tokenizer", assets->tokenizer_status, "readable",
+      "put the publisher's tokenizer files beside the weights; token ids work without");
+  if (assets->chat_status.ok() && !assets->chat) {
+    findings.push_back({"model.chat_template", FindingLevel::kWarn, "none",
+                        "`chat` needs one: put chat_template.jinja beside the weights, or use an "
+                        "instruction-tuned model"});
+  } else {
+    Add(findings, "model.chat_template", assets->chat_status, "usable",
+        "put another chat_template.jinja beside the weights");
+  }
+  if (assets->end_ids.empty()) {
+    findings.push_back({"model.end_tokens", FindingLevel::kWarn, "none",
+                        "answers end at --max-tokens only: set eos_token_id in "
+                        "generation_config.json"});
+  }
+}
+
+void CheckFit(const CheckpointReport& report, int64_t available_bytes, Findings& findings) {
+  constexpr int64_t kContext = 4096;
+  const int64_t cache = KvBytesPerToken(*report.spec, KvType::kF16) * kContext;
+  const int64_t needed = report.stored_bytes + cache;
+  const bool fits = needed < available_bytes;
+  findings.push_back(
+      {"fit.memory", fits ? FindingLevel::kOk : FindingLevel::kWarn,
+       fmt::format("weights {} and the cache of {} tokens {}, of {} available",
+                   Bytes(report.stored_bytes), kContext, Bytes(cache), Bytes(available_bytes)),
+       fits ? "" : "convert it to fewer bits (`turboquant convert --bits 3`), or free memory"});
+}
+
+void CheckArchitecture(const WeightSource& source, int64_t available_bytes,
+                       const std::vector<std::string>& files, Findings& findings) {
+  const Result<CheckpointReport> report = ReportCheckpoint(source);
+  if (!report.ok()) {
+    Add(findings, "model.tensors", report.status(), "",
+        "the checkpoint is incomplete or its config.json is another model's: download it again");
+    return;
+  }
+  CheckDiskSpeed(files, report->stored_bytes, findings);
+  if (!report->not_runnable.empty()) {
+    findings.push_back({"model.architecture", FindingLevel::kFail, report->not_runnable,
+                        "this version cannot run it: docs/models.md lists what it can"});
+    return;
+  }
+  findings.push_back({"model.architecture", FindingLevel::kOk,
+                      fmt::format("{}, {} layers: all tensors are there", report->spec->model_type,
+                                  report->spec->blocks.size()),
+                      ""});
+  CheckFit(*report, available_bytes, findings);
+}
+
+}  // namespace
+
+void CheckModel(const std::string& path, int64_t available_bytes, Findings& findings) {
+  if (!FileExists(path)) {
+    findings.push_back({"model.path", FindingLevel::kFail, path + ": not found",
+                        "name a folder in Hugging Face layout, or a .gguf file"});
+    return;
+  }
+  const std::vector<std::string> files = WeightFiles(path);
+  CheckFiles(files, findings);
+  const Result<std::unique_ptr<WeightSource>> source = OpenSource(path);
+  if (!source.ok()) {
+    Add(findings, "model.readable", source.status(), "",
+        "mend or download again what the message names");
+    return;
+  }
+  CheckArchitecture(**source, available_bytes, files, findings);
+  CheckTexts(**source, findings);
+}
+
+}  // namespace tq
