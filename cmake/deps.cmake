@@ -14,6 +14,9 @@ pkg_check_modules(Utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
 # Command line and line editing (libedit, BSD licence): the program only.
 find_package(CLI11 REQUIRED)
 pkg_check_modules(Libedit REQUIRED IMPORTED_TARGET libedit)
+# Downloads and their hashes.
+pkg_check_modules(Curl REQUIRED IMPORTED_TARGET libcurl)
+pkg_check_modules(Crypto REQUIRED IMPORTED_TARGET libcrypto)
 if(TQ_TESTS AND NOT TQ_FUZZ)
   find_package(GTest REQUIRED)
 endif()

@@ -25,7 +25,8 @@ DIRECT = {
     "chat": ["tokenizer"],
     "eval": ["engine", "tokenizer"],
     "api": ["engine", "chat", "quantize", "eval"],
-    "apps": ["engine", "chat", "quantize", "eval", "api"],
+    "hub": ["base"],
+    "apps": ["engine", "chat", "quantize", "eval", "api", "hub"],
 }
 IMPLEMENTATIONS = {"backend/ref", "backend/cpu"}  # named by make_backend.cc alone
 

@@ -9,6 +9,7 @@
 #include "apps/doctor_machine.h"
 #include "apps/doctor_model.h"
 #include "apps/flags.h"
+#include "apps/hub_flags.h"
 #include "apps/output.h"
 #include "base/file.h"
 
@@ -96,7 +97,8 @@ Status RunDoctor(const DoctorFlags& flags) {
 RunCommand RegisterDoctor(CLI::App& app) {
   const auto flags = std::make_shared<DoctorFlags>();
   app.add_option("--model", flags->model,
-                 "Checkpoint to look at: a folder in Hugging Face layout, or a .gguf file");
+                 "Checkpoint to look at: a folder in Hugging Face layout, or a .gguf file")
+      ->transform(ModelPath());
   app.add_option("--port", flags->port, "Port that should be free; 0: do not look")
       ->check(InRange(0, 65535))
       ->capture_default_str();

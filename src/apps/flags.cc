@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/hub_flags.h"
 #include "tokenizer/unicode.h"
 
 namespace tq {
@@ -37,8 +38,11 @@ void AddCommonFlags(CLI::App& app, CommonFlags& flags, Compute compute) {
 }
 
 void AddModelFlag(CLI::App& app, std::string& model) {
-  app.add_option("--model", model, "Checkpoint: a folder in Hugging Face layout, or a .gguf file")
-      ->required();
+  app.add_option("--model", model,
+                 "Checkpoint: a folder in Hugging Face layout, a .gguf file, or the ORG/NAME of a "
+                 "repository that `turboquant pull` has downloaded")
+      ->required()
+      ->transform(ModelPath());
 }
 
 void SetExamples(CLI::App& app, std::initializer_list<std::string_view> lines) {

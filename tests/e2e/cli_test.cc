@@ -72,7 +72,7 @@ TEST_F(Cli, BenchTimesEveryDepthAndBatch) {
 
 TEST_F(Cli, HelpOfEveryCommandEndsWithExamples) {
   for (const char* command : {"", "convert", "calibrate", "generate", "chat", "evaluate", "bench",
-                              "inspect", "tokenize", "doctor"}) {
+                              "inspect", "tokenize", "pull", "doctor"}) {
     const Outcome help = RunProgram(std::string(command) + " --help");
     EXPECT_EQ(help.exit_code, 0) << command;
     EXPECT_EQ(help.err, "") << command;

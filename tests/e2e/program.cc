@@ -21,11 +21,13 @@ std::string ReadAll(const std::string& path) {
 
 }  // namespace
 
-Outcome RunProgram(const std::string& args, const std::string& input) {
+Outcome RunProgram(const std::string& args, const std::string& input,
+                   const std::string& environment) {
   const TempFolder folder;
   TQ_CHECK(WriteFile(folder / "in", input).ok());
-  const std::string command = std::string(TQ_PROGRAM) + " " + args + " < " + (folder / "in") +
-                              " > " + (folder / "out") + " 2> " + (folder / "err");
+  const std::string command = environment + " " + TQ_PROGRAM + " " + args + " < " +
+                              (folder / "in") + " > " + (folder / "out") + " 2> " +
+                              (folder / "err");
   const int status = std::system(command.c_str());
   Outcome outcome;
   outcome.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128;

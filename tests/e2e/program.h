@@ -12,8 +12,10 @@ struct Outcome {
   std::string err;
 };
 
-// args: shell text after the program's name. input: what stdin gets.
-Outcome RunProgram(const std::string& args, const std::string& input = "");
+// args: shell text after the program's name. input: what stdin gets. environment: shell text in
+// front of it, "NAME=value ...".
+Outcome RunProgram(const std::string& args, const std::string& input = "",
+                   const std::string& environment = "");
 
 // "" when it is a failure with this exit code and exactly one line "error: ..." on stderr that
 // holds all of `parts`; else what is wrong.

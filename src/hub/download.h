@@ -1,0 +1,33 @@
+// Downloads files in ranges over several connections. Private to pull.cc.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "hub/http.h"
+#include "hub/partial_file.h"
+#include "hub/pull.h"
+#include "hub/repo_files.h"
+
+namespace tq {
+
+struct Download {
+  const RepoFile* file;
+  std::string url;
+  std::unique_ptr<PartialFile> partial;
+};
+
+// Errors: as Pull. present_bytes: of files that need no download, for the progress.
+Status DownloadAll(std::vector<Download>& downloads, const PullOptions& options,
+                   int64_t present_bytes, int64_t total_bytes, int64_t* downloaded_bytes);
+
+// GET that waits and tries again where that helps: 429, 5xx, a lost connection. Errors also: kIo,
+// kNotFound and kInvalidArgument for statuses that will not change. made_progress: asked after a
+// failure; true starts the count of retries anew.
+Result<HttpResponse> GetWithRetries(HttpClient& client, HttpRequest& request,
+                                    const PullOptions& options,
+                                    const std::function<bool()>& made_progress);
+
+}  // namespace tq

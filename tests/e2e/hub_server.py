@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""A small Hub for tests: one repository, with the faults that its first path element asks for.
+
+  hub_server.py FOLDER      serves the files of FOLDER as "org/model"; prints its port
+
+HF_ENDPOINT=http://127.0.0.1:PORT/FAULT with FAULT one of
+  none      all is well; large files redirect to another path
+  cut       every connection ends after 100,000 bytes of a body
+  busy      the first request of everything is a 429 with Retry-After
+  down      the first request of everything is a 503
+  changed   contents differ from their hashes
+  short     files end early
+  half      503 for the second half of large files
+  gated     401 without the token "secret"
+  leak      redirects go to another host name; 400 if the token comes along
+"""
+
+import collections
+import hashlib
+import http.server
+import json
+import pathlib
+import re
+import sys
+import threading
+import urllib.parse
+
+FOLDER = pathlib.Path(sys.argv[1])
+COMMIT = "c0ffee" + "0" * 34
+LARGE = 5000
+counts = collections.Counter()
+lock = threading.Lock()
+
+
+def listing():
+    files = []
+    for path in sorted(p for p in FOLDER.rglob("*") if p.is_file()):
+        content = path.read_bytes()
+        blob = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+        entry = {"rfilename": path.relative_to(FOLDER).as_posix(), "size": len(content), "blobId": blob}
+        if len(content) > LARGE:
+            entry["lfs"] = {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content), "pointerSize": 134}
+        files.append(entry)
+    return json.dumps({"id": "org/model", "sha": COMMIT, "siblings": files}).encode()
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def answer(self, status, body=b"", **headers):
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self):
+        path = urllib.parse.unquote(urllib.parse.urlsplit(self.path).path)
+        _, fault, rest = path.split("/", 2)
+        with lock:
+            request = (path, self.headers.get("Range"))
+            counts[request] += 1
+            turn = counts[request]
+        token = self.headers.get("Authorization")
+        if fault == "busy" and turn == 1:
+            return self.answer(429, Retry_After="0.05")
+        if fault == "down" and turn == 1:
+            return self.answer(503)
+        if fault == "gated" and token != "Bearer secret":
+            return self.answer(401)
+        if rest.startswith("api/"):
+            known = rest == "api/models/org/model/revision/main"
+            return self.answer(200, listing()) if known else self.answer(404)
+        if rest.startswith("storage/"):
+            if fault == "leak" and token is not None:
+                return self.answer(400)
+            return self.content(fault, FOLDER / rest[len("storage/"):])
+        prefix = f"org/model/resolve/{COMMIT}/"
+        name = rest[len(prefix):]
+        if not rest.startswith(prefix) or not (FOLDER / name).is_file():
+            return self.answer(404)
+        if (FOLDER / name).stat().st_size > LARGE:
+            host = self.headers["Host"]
+            if fault == "leak":
+                host = host.replace("127.0.0.1", "localhost")
+            return self.answer(302, Location=f"http://{host}/{fault}/storage/{urllib.parse.quote(name)}")
+        return self.content(fault, FOLDER / name)
+
+    def content(self, fault, path):
+        body = path.read_bytes()
+        if fault == "changed":
+            body = bytes(255 - b for b in body)
+        if fault == "short":
+            body = body[: len(body) // 2]
+        wanted = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+        status, headers = 200, {}
+        if wanted:
+            begin, end = int(wanted[1]), min(int(wanted[2]) + 1, len(body))
+            if begin >= len(body):
+                return self.answer(416)
+            if fault == "half" and len(body) > LARGE and begin >= len(body) // 2:
+                return self.answer(503)
+            headers["Content_Range"] = f"bytes {begin}-{end - 1}/{len(body)}"
+            status, body = 206, body[begin:end]
+        if fault == "cut" and len(body) > 100_000:
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body[:100_000])
+            self.close_connection = True
+            return None
+        return self.answer(status, body, **headers)
+
+
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+print(server.server_address[1], flush=True)
+server.serve_forever()
