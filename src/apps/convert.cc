@@ -1,4 +1,4 @@
-// turboquant convert: a checkpoint -> a TurboQuant checkpoint.
+// turboquant convert: a checkpoint -> a TurboQuant checkpoint, plain floats or a GGUF file.
 #include "quantize/convert.h"
 
 #include <atomic>
@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/command.h"
+#include "apps/convert_dry_run.h"
+#include "apps/convert_export.h"
 #include "apps/flags.h"
 #include "apps/output.h"
 #include "apps/terminal.h"
@@ -19,16 +21,16 @@ namespace {
 struct ConvertFlags {
   CommonFlags common;
   std::string source;
-  std::string output = "mlx_model";
+  std::string output;
+  ExportFlags target;
+  int64_t max_shard_bytes = ConvertOptions().max_shard_bytes;
   QuantizeSettings settings;
   std::string rounding = "rms";
   std::string calibration;
   bool streaming = false;
+  bool resume = false;
+  bool dry_run = false;
 };
-
-double BitsPerWeight(int64_t bytes, int64_t weights) {
-  return weights == 0 ? 0 : 8.0 * static_cast<double>(bytes) / static_cast<double>(weights);
-}
 
 double WeightsPerSecond(const ConvertReport& report) {
   return report.seconds > 0 ? static_cast<double>(report.total_weights) / report.seconds : 0;
@@ -78,6 +80,9 @@ Status RunConvert(ConvertFlags& flags, Interrupts& interrupts) {
   options.rounding = flags.rounding == "search" ? Rounding::kSearch : Rounding::kRms;
   options.calibration = flags.calibration;
   options.num_threads = flags.common.threads;
+  options.max_shard_bytes = flags.max_shard_bytes;
+  options.resume = flags.resume;
+  if (flags.dry_run) return RunDryRun(*source, flags.output, options, flags.common.json);
   options.cancel = &cancel;
   options.progress = [&bar](int64_t done, int64_t total) { bar.Update(done, total); };
   const Result<ConvertReport> report = Convert(*source, flags.output, options);
@@ -87,6 +92,11 @@ Status RunConvert(ConvertFlags& flags, Interrupts& interrupts) {
   for (const std::string& warning : report.value().warnings) PrintWarning(warning);
   if (flags.common.quiet) return Status::Ok();
   return WriteOut(ReportText(flags, report.value()));
+}
+
+std::string DefaultOutput(std::string_view to) {
+  if (to == "gguf") return "model.gguf";
+  return to == "hf" ? "hf_model" : "mlx_model";
 }
 
 void AddSettings(CLI::App& app, QuantizeSettings& settings) {
@@ -117,8 +127,9 @@ RunCommand RegisterConvert(CLI::App& app) {
   app.add_option("--hf-path,--model,--source", flags->source,
                  "Checkpoint to convert: a folder in Hugging Face layout, or a .gguf file")
       ->required();
-  app.add_option("--mlx-path,--out,--output", flags->output, "New folder; it must not exist")
-      ->capture_default_str();
+  app.add_option("--mlx-path,--out,--output", flags->output,
+                 "New folder, or .gguf file; it must not exist [mlx_model, hf_model, model.gguf]");
+  AddExportFlags(app, flags->target);
   AddSettings(app, flags->settings);
   CLI::Option* rounding =
       app.add_option("--rounding", flags->rounding,
@@ -130,16 +141,33 @@ RunCommand RegisterConvert(CLI::App& app) {
          "--calibration", flags->calibration,
          "File of `turboquant calibrate` for this checkpoint: least error in the layers' outputs")
       ->excludes(rounding);
+  app.add_option("--max-shard-size", flags->max_shard_bytes,
+                 "Bytes of a .safetensors file, as 5000000000 or 5GB")
+      ->transform(CLI::AsSizeValue(true))
+      ->check(InRange<int64_t>(1, int64_t{1} << 50))
+      ->capture_default_str();
+  app.add_flag("--dry-run", flags->dry_run,
+               "Only say what would be written, how large, and about how long it takes");
+  app.add_flag("--resume", flags->resume,
+               "Keep finished files when interrupted, and go on from those that are there");
   app.add_flag("--streaming", flags->streaming, "Accepted: memory is always bounded");
   AddCommonFlags(app, flags->common, Compute::kThreads);
-  SetExamples(app,
-              {"turboquant convert --hf-path Qwen3-8B --mlx-path Qwen3-8B-3bit",
-               "turboquant convert --hf-path Qwen3-8B --mlx-path Qwen3-8B-mixed --bits 2 "
-               "--attn-bits 4",
-               "turboquant convert --hf-path Qwen3-8B --mlx-path Qwen3-8B-3bit --calibration "
-               "Qwen3-8B.calibration",
-               "turboquant convert --hf-path model.gguf --mlx-path model-4bit --bits 4 --json"});
-  return [flags](Interrupts& interrupts) { return RunConvert(*flags, interrupts); };
+  SetExamples(
+      app, {"turboquant convert --hf-path Qwen3-8B --mlx-path Qwen3-8B-3bit",
+            "turboquant convert --hf-path Qwen3-8B --mlx-path Qwen3-8B-mixed --bits 2 "
+            "--attn-bits 4",
+            "turboquant convert --hf-path Qwen3-8B --mlx-path Qwen3-8B-3bit --calibration "
+            "Qwen3-8B.calibration",
+            "turboquant convert --hf-path model.gguf --mlx-path model-4bit --bits 4 --json",
+            "turboquant convert --to gguf --type q8_0 --hf-path Qwen3-8B-3bit --out Qwen3-8B.gguf",
+            "turboquant convert --to hf --hf-path Qwen3-8B-3bit --out Qwen3-8B-bf16"});
+  return [flags, &app](Interrupts& interrupts) {
+    TQ_RETURN_IF_ERROR(CheckExportFlags(app, flags->target));
+    if (flags->output.empty()) flags->output = DefaultOutput(flags->target.to);
+    if (flags->target.to == "turboquant") return RunConvert(*flags, interrupts);
+    return RunExport(flags->target, flags->source, flags->output, flags->common,
+                     flags->max_shard_bytes, interrupts);
+  };
 }
 
 }  // namespace tq

@@ -16,10 +16,13 @@
 #include "codec/hadamard.h"
 #include "codec/turbo_quant_encode.h"
 #include "model/spec.h"
+#include "quantize/conversion_fingerprint.h"
 #include "quantize/convert_plan.h"
+#include "quantize/documents.h"
 #include "quantize/hessian_file.h"
 #include "quantize/ldlq.h"
 #include "quantize/output_config.h"
+#include "quantize/work_folder.h"
 #include "tensor/half.h"
 #include "weights/matrix_tensors.h"
 #include "weights/safetensors_writer.h"
@@ -46,11 +49,6 @@ std::vector<std::vector<const ConvertItem*>> PlanShards(const std::vector<Conver
   return shards;
 }
 
-std::string ShardName(size_t index, size_t count) {
-  if (count == 1) return "model.safetensors";
-  return fmt::format("model-{:05}-of-{:05}.safetensors", index + 1, count);
-}
-
 template <typename T>
 std::span<const std::byte> AsBytes(const std::vector<T>& values) {
   return std::as_bytes(std::span<const T>(values));
@@ -74,6 +72,13 @@ class Converter {
       : source_(source), options_(options), calibration_(calibration), pool_(options.num_threads) {}
 
   void SetTotal(int64_t weights) { total_ = weights; }
+
+  // Items that an earlier run wrote.
+  Status Skip(const std::vector<const ConvertItem*>& items) {
+    int64_t weights = 0;
+    for (const ConvertItem* item : items) weights += item->weights();
+    return Advance(weights);
+  }
 
   Status WriteItem(const ConvertItem& item, SafetensorsWriter& writer) {
     if (item.quantize) return WriteQuantized(item, writer);
@@ -224,9 +229,10 @@ class Converter {
   Status Advance(int64_t weights) {
     done_ += weights;
     if (options_.progress) options_.progress(done_, total_);
-    if (options_.cancel != nullptr && options_.cancel->load())
-      return Cancelled("conversion stopped: nothing was written");
-    return Status::Ok();
+    if (options_.cancel == nullptr || !options_.cancel->load()) return Status::Ok();
+    return Cancelled(options_.resume ? "conversion stopped: the same command goes on from the last "
+                                       "finished shard"
+                                     : "conversion stopped: nothing was written");
   }
 
   struct ThreadBuffers {
@@ -246,15 +252,6 @@ class Converter {
   std::vector<ThreadBuffers> threads_;
 };
 
-Status CopyDocuments(const WeightSource& source, const std::string& folder) {
-  for (const std::string& name : source.DocumentNames()) {
-    if (name == "config.json" || name.ends_with(".safetensors.index.json")) continue;
-    TQ_ASSIGN_OR_RETURN(const std::string text, source.ReadDocument(name));
-    TQ_RETURN_IF_ERROR(WriteFile(folder + "/" + name, text));
-  }
-  return Status::Ok();
-}
-
 bool IsTurboQuantConfig(const Json& config) {
   const auto block = config.find("quantization");
   if (block == config.end() || !block->is_object()) return false;
@@ -262,8 +259,8 @@ bool IsTurboQuantConfig(const Json& config) {
   return mode != block->end() && *mode == "turboquant";
 }
 
-Status WriteShards(const std::vector<std::vector<const ConvertItem*>>& shards,
-                   const std::string& folder, Converter& converter, const ConvertReport& report) {
+Status WriteShards(const std::vector<std::vector<const ConvertItem*>>& shards, WorkFolder& folder,
+                   Converter& converter, const ConvertReport& report) {
   std::vector<std::pair<std::string, std::string>> shard_of;
   for (size_t i = 0; i < shards.size(); ++i) {
     const std::string name = ShardName(i, shards.size());
@@ -274,22 +271,26 @@ Status WriteShards(const std::vector<std::vector<const ConvertItem*>>& shards,
         shard_of.emplace_back(output.name, name);
       }
     }
-    TQ_ASSIGN_OR_RETURN(
-        const auto writer,
-        SafetensorsWriter::Create(folder + "/" + name, std::move(tensors), {{"format", "mlx"}}));
+    if (folder.IsFinished(name)) {
+      TQ_RETURN_IF_ERROR(converter.Skip(shards[i]));
+      continue;
+    }
+    TQ_ASSIGN_OR_RETURN(const auto writer,
+                        SafetensorsWriter::Create(folder.path() + "/" + name, std::move(tensors),
+                                                  {{"format", "mlx"}}));
     for (const ConvertItem* item : shards[i]) {
       TQ_RETURN_IF_ERROR(converter.WriteItem(*item, *writer));
     }
     TQ_RETURN_IF_ERROR(writer->Finish());
+    TQ_RETURN_IF_ERROR(folder.SetFinished(name));
   }
-  return WriteFile(folder + "/model.safetensors.index.json",
+  return WriteFile(folder.path() + "/model.safetensors.index.json",
                    ShardIndex(std::move(shard_of), report.output_bytes, report.total_weights));
 }
 
-}  // namespace
-
-Result<ConvertReport> Convert(const WeightSource& source, const std::string& output_folder,
-                              const ConvertOptions& options) {
+// plan: not null: gets what would be written, and nothing is.
+Result<ConvertReport> PlanAndWrite(const WeightSource& source, const std::string& output_folder,
+                                   const ConvertOptions& options, std::vector<ConvertItem>* plan) {
   const auto start = std::chrono::steady_clock::now();
   TQ_RETURN_IF_ERROR(options.settings.Validate());
   TQ_ASSIGN_OR_RETURN(const std::string config_text, source.ReadDocument("config.json"));
@@ -326,16 +327,44 @@ Result<ConvertReport> Convert(const WeightSource& source, const std::string& out
     return InvalidArgument(source.path() + ": no matrix can be quantized in groups of " +
                            std::to_string(options.settings.group_size));
   }
-  TQ_ASSIGN_OR_RETURN(const auto staged, StagedDirectory::Create(output_folder));
+  if (plan != nullptr) {
+    *plan = items;
+    return report;
+  }
+  WorkFolder::Options work = {.resume = options.resume, .fingerprint = ""};
+  if (work.resume) {
+    work.fingerprint = ConversionFingerprint(source, items, out_config, calibration.get(), options);
+  }
+  TQ_ASSIGN_OR_RETURN(const auto staged, WorkFolder::Create(output_folder, work));
   Converter converter(source, options, calibration.get());
   converter.SetTotal(report.total_weights);
   TQ_RETURN_IF_ERROR(
-      WriteShards(PlanShards(items, options.max_shard_bytes), staged->path(), converter, report));
+      WriteShards(PlanShards(items, options.max_shard_bytes), *staged, converter, report));
   TQ_RETURN_IF_ERROR(WriteFile(staged->path() + "/config.json", out_config));
   TQ_RETURN_IF_ERROR(CopyDocuments(source, staged->path()));
   TQ_RETURN_IF_ERROR(staged->Commit());
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;
+}
+
+}  // namespace
+
+double BitsPerWeight(int64_t bytes, int64_t weights) {
+  return weights == 0 ? 0 : 8.0 * static_cast<double>(bytes) / static_cast<double>(weights);
+}
+
+Result<ConvertReport> Convert(const WeightSource& source, const std::string& output_folder,
+                              const ConvertOptions& options) {
+  return PlanAndWrite(source, output_folder, options, nullptr);
+}
+
+int64_t CountShards(const std::vector<ConvertItem>& items, int64_t max_bytes) {
+  return static_cast<int64_t>(PlanShards(items, max_bytes).size());
+}
+
+Result<ConvertReport> PlanConvert(const WeightSource& source, const ConvertOptions& options,
+                                  std::vector<ConvertItem>& items) {
+  return PlanAndWrite(source, "", options, &items);
 }
 
 }  // namespace tq

@@ -35,4 +35,12 @@ Result<std::vector<ConvertItem>> PlanConversion(const WeightSource& source, cons
                                                 const ConvertOptions& options,
                                                 std::vector<std::string>& warnings);
 
+// How many files Convert cuts the items into.
+int64_t CountShards(const std::vector<ConvertItem>& items, int64_t max_bytes);
+
+// All of Convert that needs headers alone: the items, and the report but for its seconds. Errors:
+// as Convert.
+Result<ConvertReport> PlanConvert(const WeightSource& source, const ConvertOptions& options,
+                                  std::vector<ConvertItem>& items);
+
 }  // namespace tq

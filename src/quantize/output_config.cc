@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
@@ -63,6 +64,11 @@ std::string ShardIndex(std::vector<std::pair<std::string, std::string>> shard_of
   index["weight_map"] = OrderedJson::object();
   for (const auto& [name, file] : shard_of) index["weight_map"][name] = file;
   return index.dump(4) + "\n";
+}
+
+std::string ShardName(size_t index, size_t count) {
+  if (count == 1) return "model.safetensors";
+  return fmt::format("model-{:05}-of-{:05}.safetensors", index + 1, count);
 }
 
 }  // namespace tq

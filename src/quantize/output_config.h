@@ -19,4 +19,7 @@ Result<std::string> TurboQuantConfig(const std::string& source_config,
 std::string ShardIndex(std::vector<std::pair<std::string, std::string>> shard_of,
                        int64_t total_bytes, int64_t total_elements);
 
+// "model.safetensors", or "model-00001-of-00003.safetensors".
+std::string ShardName(size_t index, size_t count);
+
 }  // namespace tq
