@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -10,8 +11,11 @@
 #include "apps/command.h"
 #include "apps/flags.h"
 #include "apps/output.h"
+#include "apps/quantize_flags.h"
 #include "apps/terminal.h"
 #include "base/json.h"
+#include "quantize/model_card.h"
+#include "quantize/recipe.h"
 
 namespace tq {
 namespace {
@@ -19,11 +23,14 @@ namespace {
 struct ConvertFlags {
   CommonFlags common;
   std::string source;
-  std::string output = "mlx_model";
-  QuantizeSettings settings;
+  std::string output;
+  QuantizeFlags quantize;
+  std::string dtype;
+  bool keep_mtp = false;
   std::string rounding = "rms";
   std::string calibration;
   bool streaming = false;
+  bool trust_remote_code = false;
 };
 
 double BitsPerWeight(int64_t bytes, int64_t weights) {
@@ -66,48 +73,40 @@ std::string ReportText(const ConvertFlags& flags, const ConvertReport& report) {
       {});
 }
 
+std::optional<DType> DTypeOf(const std::string& name) {
+  if (name == "float16") return DType::kF16;
+  if (name == "bfloat16") return DType::kBf16;
+  if (name == "float32") return DType::kF32;
+  return std::nullopt;
+}
+
 Status RunConvert(ConvertFlags& flags, Interrupts& interrupts) {
   const Console console = MakeConsole(flags.common.quiet);
-  flags.settings.rotate = flags.settings.rotation != "none";
+  std::vector<std::string> warnings;
+  ConvertOptions options;
+  TQ_ASSIGN_OR_RETURN(options.settings, SettingsOf(flags.quantize, warnings));
+  if (flags.output.empty()) {
+    flags.output = SourceName(flags.source) + "-" + RecipeName(options.settings);
+  }
   TQ_ASSIGN_OR_RETURN(const std::unique_ptr<WeightSource> source, OpenSource(flags.source));
   std::atomic<bool> cancel{false};
   const Interrupts::Scope scope(interrupts, [&cancel] { cancel = true; });
   ProgressBar bar(console, "converting", HumanCount, " weights");
-  ConvertOptions options;
-  options.settings = flags.settings;
+  options.dtype = DTypeOf(flags.dtype);
+  options.keep_mtp = flags.keep_mtp;
   options.rounding = flags.rounding == "search" ? Rounding::kSearch : Rounding::kRms;
   options.calibration = flags.calibration;
   options.num_threads = flags.common.threads;
   options.cancel = &cancel;
   options.progress = [&bar](int64_t done, int64_t total) { bar.Update(done, total); };
-  const Result<ConvertReport> report = Convert(*source, flags.output, options);
+  Result<ConvertReport> report = Convert(*source, flags.output, options);
   bar.Erase();
   if (!report.ok()) return report.status();
+  report->warnings.insert(report->warnings.begin(), warnings.begin(), warnings.end());
   if (flags.common.json) return WriteJson(ReportJson(flags, report.value()));
   for (const std::string& warning : report.value().warnings) PrintWarning(warning);
   if (flags.common.quiet) return Status::Ok();
   return WriteOut(ReportText(flags, report.value()));
-}
-
-void AddSettings(CLI::App& app, QuantizeSettings& settings) {
-  app.add_option("-b,--bits", settings.bits, "Bits per weight")
-      ->check(CLI::IsMember({2, 3, 4}))
-      ->capture_default_str();
-  app.add_option("-g,--group-size", settings.group_size, "Weights that share a scale")
-      ->check(CLI::IsMember({32, 64, 128}))
-      ->capture_default_str();
-  app.add_option("--rotation", settings.rotation,
-                 "hadamard, blockwise_hadamard (the same), or none")
-      ->check(CLI::IsMember({"hadamard", "blockwise_hadamard", "none"}))
-      ->capture_default_str();
-  app.add_option("--rotation-seed", settings.rotation_seed, "Seed of the signs")
-      ->capture_default_str();
-  app.add_option("--attn-bits", settings.attn_bits, "Bits of attention matrices")
-      ->check(CLI::IsMember({2, 3, 4}));
-  app.add_option("--mlp-bits", settings.mlp_bits, "Bits of feed-forward matrices")
-      ->check(CLI::IsMember({2, 3, 4}));
-  app.add_option("--mlp-group-size", settings.mlp_group_size, "Group of feed-forward matrices")
-      ->check(CLI::IsMember({16, 32, 64, 128}));
 }
 
 }  // namespace
@@ -117,9 +116,15 @@ RunCommand RegisterConvert(CLI::App& app) {
   app.add_option("--hf-path,--model,--source", flags->source,
                  "Checkpoint to convert: a folder in Hugging Face layout, or a .gguf file")
       ->required();
-  app.add_option("--mlx-path,--out,--output", flags->output, "New folder; it must not exist")
-      ->capture_default_str();
-  AddSettings(app, flags->settings);
+  app.add_option("--mlx-path,--out,--output", flags->output,
+                 "New folder; it must not exist [the source's name and the recipe's, like "
+                 "Qwen3-8B-tq3-g64]");
+  AddQuantizeFlags(app, flags->quantize);
+  app.add_option("--dtype", flags->dtype,
+                 "Type of the floats that are kept: float16, bfloat16, float32 [the source's]")
+      ->check(CLI::IsMember({"float16", "bfloat16", "float32"}));
+  app.add_flag("--keep-mtp", flags->keep_mtp,
+               "Keep the draft head (mtp.*), as model-mtp.safetensors");
   CLI::Option* rounding =
       app.add_option("--rounding", flags->rounding,
                      "rms: the published converter's bytes; search: the best scale of each "
@@ -131,11 +136,15 @@ RunCommand RegisterConvert(CLI::App& app) {
          "File of `turboquant calibrate` for this checkpoint: least error in the layers' outputs")
       ->excludes(rounding);
   app.add_flag("--streaming", flags->streaming, "Accepted: memory is always bounded");
+  app.add_flag("--trust-remote-code", flags->trust_remote_code,
+               "Accepted: the source's code is copied, never run");
   AddCommonFlags(app, flags->common, Compute::kThreads);
   SetExamples(app,
               {"turboquant convert --hf-path Qwen3-8B --mlx-path Qwen3-8B-3bit",
                "turboquant convert --hf-path Qwen3-8B --mlx-path Qwen3-8B-mixed --bits 2 "
                "--attn-bits 4",
+               "turboquant convert --hf-path Qwen3-30B-A3B --recipe tq3a-tqTe-down4-g64 "
+               "--quantize-extras",
                "turboquant convert --hf-path Qwen3-8B --mlx-path Qwen3-8B-3bit --calibration "
                "Qwen3-8B.calibration",
                "turboquant convert --hf-path model.gguf --mlx-path model-4bit --bits 4 --json"});

@@ -5,11 +5,13 @@
 
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "quantize/layer_bits.h"
+#include "tensor/dtype.h"
 #include "weights/source.h"
 
 namespace tq {
@@ -25,7 +27,10 @@ struct ConvertOptions {
   Rounding rounding = Rounding::kRms;
   // A file of Calibrate for this source: error feedback (quantize/ldlq.h) instead of `rounding`.
   std::string calibration;
-  int num_threads = 0;  // 0: all CPUs
+  // Type of the floats that are kept, and of affine scales; empty: the source's.
+  std::optional<DType> dtype;
+  bool keep_mtp = false;  // the draft head (mtp.*), as model-mtp.safetensors
+  int num_threads = 0;    // 0: all CPUs
   int64_t max_shard_bytes = int64_t{5} << 30;
   const std::atomic<bool>* cancel = nullptr;  // set: stop soon with kCancelled
   // done and total count weights (elements); called after every piece, on the caller's thread.

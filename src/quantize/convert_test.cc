@@ -109,18 +109,5 @@ TEST_F(ConvertTest, GroupsThatFitNoRowAreRefused) {
   EXPECT_EQ(report->warnings.size(), 21u);
 }
 
-TEST(LayerBits, FollowsThePath) {
-  QuantizeSettings settings;
-  settings.attn_bits = 4;
-  settings.mlp_bits = 2;
-  settings.mlp_group_size = 32;
-  EXPECT_EQ(BitsForPath(settings, "model.layers.0.self_attn.q_proj"), 4);
-  EXPECT_EQ(BitsForPath(settings, "model.layers.0.mlp.up_proj"), 2);
-  EXPECT_EQ(BitsForPath(settings, "model.layers.0.mlp.shared_expert.up_proj"), 3);
-  EXPECT_EQ(BitsForPath(settings, "lm_head"), 3);
-  EXPECT_EQ(GroupForPath(settings, "model.layers.0.mlp.up_proj"), 32);
-  EXPECT_EQ(GroupForPath(settings, "model.layers.0.self_attn.q_proj"), 64);
-}
-
 }  // namespace
 }  // namespace tq

@@ -24,10 +24,13 @@ bool IsShardName(std::string_view name) {
 
 bool IsDocumentName(std::string_view name) {
   if (name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json")) return false;
-  for (const std::string_view suffix : {".json", ".jinja", ".txt", ".model", ".tiktoken"}) {
+  for (const std::string_view suffix : {".json", ".jinja", ".txt", ".model", ".tiktoken", ".py"}) {
     if (name.ends_with(suffix)) return true;
   }
-  return name.starts_with("tokenizer");
+  for (const std::string_view prefix : {"tokenizer", "LICENSE", "NOTICE", "README.md"}) {
+    if (name.starts_with(prefix)) return true;
+  }
+  return false;
 }
 
 class CheckpointFolder : public WeightSource {
