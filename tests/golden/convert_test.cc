@@ -3,6 +3,7 @@
 #include "quantize/convert.h"
 
 #include <filesystem>
+#include <ostream>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -19,6 +20,7 @@ struct Conversion {
   std::string name;   // of the test
   std::string model;  // in models/
   ConvertOptions options;
+  friend void PrintTo(const Conversion& conversion, std::ostream* out) { *out << conversion.name; }
 };
 
 class ConvertModel : public testing::TestWithParam<Conversion> {
@@ -34,6 +36,7 @@ class ConvertModel : public testing::TestWithParam<Conversion> {
   void WriteDequantized(const WeightSource& source) {
     const Json config = *ParseJson(*source.ReadDocument("config.json"), "config.json");
     const ModelSpec spec = *ParseModelSpec(config, source.facts());
+    const bool rotates = config["quantization"]["rotation"] != "none";
     std::vector<SafetensorsWriter::Tensor> tensors;
     std::vector<std::vector<std::byte>> values;
     for (const TensorNeed& need : NeededTensors(spec, &source)) {
@@ -49,7 +52,7 @@ class ConvertModel : public testing::TestWithParam<Conversion> {
         const bool matrix = need.shape.size() == 2 && need.name.ends_with(".weight");
         std::vector<float> floats;
         if (matrix) {
-          const auto read = ReadMatrix(source, path, need.shape[0], need.shape[1], true);
+          const auto read = ReadMatrix(source, path, need.shape[0], need.shape[1], rotates);
           ASSERT_TRUE(read.ok()) << read.status().message();
           floats = MatrixFloats(read->matrix);
         } else {
