@@ -148,6 +148,7 @@ RunCommand RegisterConvert(CLI::App& app) {
                "turboquant convert --hf-path Qwen3-8B --mlx-path Qwen3-8B-3bit --calibration "
                "Qwen3-8B.calibration",
                "turboquant convert --hf-path model.gguf --mlx-path model-4bit --bits 4 --json"});
+  app.footer(RecipeHelp() + "\n" + app.get_footer());
   return [flags](Interrupts& interrupts) { return RunConvert(*flags, interrupts); };
 }
 

@@ -10,12 +10,8 @@ namespace tq {
 namespace {
 
 void AddWidths(CLI::App& app, QuantizeFlags& flags) {
-  std::string names;
-  for (const NamedRecipe& recipe : KnownRecipes()) {
-    names += fmt::format("{}{} ({})", names.empty() ? "" : ", ", recipe.name, recipe.text);
-  }
   app.add_option("--recipe", flags.recipe,
-                 "Widths by the name of a published build; other flags overrule it: " + names);
+                 "Widths by the name of a published build, listed below; other flags overrule it");
   app.add_option("-b,--bits", flags.bits, "Bits per weight [3]")->check(CLI::IsMember({2, 3, 4}));
   app.add_option("-g,--group-size", flags.group_size, "Weights that share a scale [64]")
       ->check(CLI::IsMember({32, 64, 128}));
@@ -97,6 +93,16 @@ void AddQuantizeFlags(CLI::App& app, QuantizeFlags& flags) {
   AddWidths(app, flags);
   AddExperts(app, flags);
   AddExtras(app, flags);
+}
+
+std::string RecipeHelp() {
+  std::string text =
+      "Recipes: tqN, or tqNa-tqMe for attention and experts (T: trits), then -downD, -gGROUP, "
+      "-xEXTRAS:\n";
+  for (const NamedRecipe& recipe : KnownRecipes()) {
+    text += fmt::format("  {:<22} {}\n", recipe.name, recipe.text);
+  }
+  return text;
 }
 
 Result<QuantizeSettings> SettingsOf(const QuantizeFlags& flags,

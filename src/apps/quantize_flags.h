@@ -36,6 +36,9 @@ struct QuantizeFlags {
 
 void AddQuantizeFlags(CLI::App& app, QuantizeFlags& flags);
 
+// For the end of --help.
+std::string RecipeHelp();
+
 // Defaults, then the recipe, then the flags. warnings: flags without effect.
 // Errors: kInvalidArgument (values, combinations, the recipe, the file of tiers), kNotFound, kIo.
 Result<QuantizeSettings> SettingsOf(const QuantizeFlags& flags, std::vector<std::string>& warnings);

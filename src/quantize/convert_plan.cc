@@ -116,8 +116,10 @@ class Planner {
         TQ_RETURN_IF_ERROR(PlanCopy(need, item));
       }
     }
-    planned_.push_back(
-        {std::move(item), output, need.shape, group != Group::kNone, IsConvolution(need.name)});
+    Shape shape = UnpaddedShape(model_, need);
+    if (shape.size() == 1) item.cols = shape[0];
+    planned_.push_back({std::move(item), output, std::move(shape), group != Group::kNone,
+                        IsConvolution(need.name)});
     return Status::Ok();
   }
 

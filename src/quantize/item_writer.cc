@@ -35,21 +35,29 @@ Status ItemWriter::Write(const ConvertItem& item, SafetensorsWriter& writer) {
 }
 
 Status ItemWriter::ForEachMatrix(const ConvertItem& item, const VisitMatrix& visit) {
-  if (!item.heads) {
-    for (const std::string& path : item.sources) {
-      TQ_ASSIGN_OR_RETURN(const MatrixTensors source,
-                          ReadMatrix(source_, path, item.rows, item.cols, false));
-      TQ_RETURN_IF_ERROR(visit(path, source.matrix));
-      for (const SourceTensor* part : source.parts) source_.DropPages(*part);
-    }
-    return Status::Ok();
+  if (item.heads) return ForEachHead(item, visit);
+  for (const std::string& path : item.sources) {
+    TQ_ASSIGN_OR_RETURN(const MatrixTensors source,
+                        ReadMatrix(source_, path, item.rows, item.cols, false));
+    TQ_RETURN_IF_ERROR(visit(path, source.matrix));
+    for (const SourceTensor* part : source.parts) source_.DropPages(*part);
   }
+  return Status::Ok();
+}
+
+Status ItemWriter::ForEachHead(const ConvertItem& item, const VisitMatrix& visit) {
   const HeadCut& cut = *item.heads;
-  TQ_ASSIGN_OR_RETURN(
-      const MatrixTensors source,
-      ReadMatrix(source_, item.sources[0], cut.heads * cut.stride, cut.rank, false));
+  const std::string& path = item.sources[0];
+  TQ_ASSIGN_OR_RETURN(const MatrixTensors source,
+                      ReadMatrix(source_, path, cut.heads * cut.stride, cut.rank, false));
   std::vector<float> values(static_cast<size_t>(cut.num_rows * cut.rank));
   std::vector<float> row(static_cast<size_t>(cut.rank));
+  StoredMatrix matrix;
+  matrix.format = {.codec = CodecId::kF32, .bits = 32};
+  matrix.rows = item.rows;
+  matrix.cols = item.cols;
+  matrix.data = AsBytes(values).data();
+  matrix.row_bytes = item.cols * static_cast<int64_t>(sizeof(float));
   for (int64_t head = 0; head < cut.heads; ++head) {
     for (int64_t r = 0; r < cut.num_rows; ++r) {
       DecodeRow(source.matrix, head * cut.stride + cut.first + r, 0, cut.rank, row.data());
@@ -58,14 +66,9 @@ Status ItemWriter::ForEachMatrix(const ConvertItem& item, const VisitMatrix& vis
             row[static_cast<size_t>(c)];
       }
     }
-    StoredMatrix matrix;
-    matrix.format = {.codec = CodecId::kF32, .bits = 32};
-    matrix.rows = item.rows;
-    matrix.cols = item.cols;
-    matrix.data = AsBytes(values).data();
-    matrix.row_bytes = item.cols * static_cast<int64_t>(sizeof(float));
-    TQ_RETURN_IF_ERROR(visit(item.sources[0], matrix));
+    TQ_RETURN_IF_ERROR(visit(path, matrix));
   }
+  for (const SourceTensor* part : source.parts) source_.DropPages(*part);
   return Status::Ok();
 }
 

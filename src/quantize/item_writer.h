@@ -66,6 +66,7 @@ class ItemWriter {
 
   // The matrices of an item, one after the other, in the basis of the source.
   Status ForEachMatrix(const ConvertItem& item, const VisitMatrix& visit);
+  Status ForEachHead(const ConvertItem& item, const VisitMatrix& visit);
 
   // write_turbo_quant.cc. The experts of a stack share signs and codebook.
   Status WriteTurboQuant(const ConvertItem& item, SafetensorsWriter& writer);
