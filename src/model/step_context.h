@@ -32,7 +32,8 @@ class HiddenObserver {
 class InputObserver {
  public:
   virtual ~InputObserver() = default;
-  // names: of the matrices, without ".weight". x [num_tokens, cols], not rotated.
+  // names: of the matrices, without ".weight". x [num_tokens, cols], not rotated. An expert that no
+  // token was sent to has num_tokens 0.
   virtual void OnInput(std::span<const std::string_view> names, const float* x, int64_t num_tokens,
                        int64_t cols) = 0;
 };

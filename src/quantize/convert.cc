@@ -16,6 +16,7 @@
 #include "codec/hadamard.h"
 #include "codec/turbo_quant_encode.h"
 #include "model/spec.h"
+#include "quantize/bit_allocation.h"
 #include "quantize/convert_plan.h"
 #include "quantize/hessian_file.h"
 #include "quantize/ldlq.h"
@@ -90,16 +91,13 @@ class Converter {
                                          ? TurboQuantSigns(item.spec.seed, item.cols)
                                          : std::vector<float>(static_cast<size_t>(item.cols), 1.0f);
     scales_.resize(static_cast<size_t>(count * item.rows * groups));
+    ldlq_input_ = {};
     for (int64_t i = 0; i < count; ++i) {
       const std::string& path = item.sources[static_cast<size_t>(i)];
       TQ_ASSIGN_OR_RETURN(const MatrixTensors source,
                           ReadMatrix(source_, path, item.rows, item.cols, false));
-      std::unique_ptr<const Ldlq> ldlq;
-      if (calibration_ != nullptr) {
-        TQ_ASSIGN_OR_RETURN(std::vector<float> hessian, calibration_->Read(path, item.cols));
-        ldlq = std::make_unique<Ldlq>(item.spec, signs, std::move(hessian), LdlqOptions(), pool_);
-      }
-      TQ_RETURN_IF_ERROR(WriteWords(item, path, source.matrix, {signs, ldlq.get()},
+      TQ_RETURN_IF_ERROR(LoadFeedback(item, path, signs));
+      TQ_RETURN_IF_ERROR(WriteWords(item, path, source.matrix, {signs, ldlq_.get()},
                                     {words_per_row, groups, i * item.rows}, writer));
       for (const SourceTensor* part : source.parts) source_.DropPages(*part);
     }
@@ -108,6 +106,23 @@ class Converter {
         writer.Append(item.path + ".codebook",
                       AsBytes(ToF16(LloydMaxCodebook(item.spec.codebook_entries).stored))));
     return writer.Append(item.path + ".signs", AsBytes(ToF16(signs)));
+  }
+
+  // Sets ldlq_; matrices of a stack that share their input share it. Null without a calibration and
+  // for an expert that no token was sent to.
+  Status LoadFeedback(const ConvertItem& item, const std::string& path,
+                      std::span<const float> signs) {
+    if (calibration_ == nullptr) return Status::Ok();
+    const std::string_view input = calibration_->InputName(path);
+    if (!input.empty() && input == ldlq_input_) return Status::Ok();
+    ldlq_input_ = input;
+    ldlq_.reset();
+    TQ_ASSIGN_OR_RETURN(const int64_t rows, calibration_->Rows(path));
+    TQ_ASSIGN_OR_RETURN(std::vector<float> hessian, calibration_->Read(path, item.cols));
+    if (rows == 0) return Status::Ok();
+    const LdlqOptions options{.damping = LdlqDamping(item.cols, rows)};
+    ldlq_ = std::make_unique<Ldlq>(item.spec, signs, std::move(hessian), options, pool_);
+    return Status::Ok();
   }
 
   struct Encoder {
@@ -244,6 +259,8 @@ class Converter {
   std::vector<uint32_t> words_;
   std::vector<uint16_t> scales_;
   std::vector<ThreadBuffers> threads_;
+  std::unique_ptr<const Ldlq> ldlq_;
+  std::string_view ldlq_input_;  // of the calibration: what ldlq_ was made from
 };
 
 Status CopyDocuments(const WeightSource& source, const std::string& folder) {
@@ -311,8 +328,12 @@ Result<ConvertReport> Convert(const WeightSource& source, const std::string& out
   for (const SourceTensor& tensor : source.tensors()) {
     report.source_bytes += static_cast<int64_t>(tensor.bytes.size());
   }
-  TQ_ASSIGN_OR_RETURN(const std::vector<ConvertItem> items,
+  TQ_ASSIGN_OR_RETURN(std::vector<ConvertItem> items,
                       PlanConversion(source, model, options, report.warnings));
+  std::erase_if(items, [&](const ConvertItem& item) {
+    return !options.only_kind.empty() &&
+           (!item.quantize || KindOfPath(item.path) != options.only_kind);
+  });
   for (const ConvertItem& item : items) {
     const int64_t weights = item.weights();
     report.total_weights += weights;

@@ -22,9 +22,12 @@ enum class Rounding : uint8_t {
 
 struct ConvertOptions {
   QuantizeSettings settings;
-  Rounding rounding = Rounding::kRms;
+  Rounding rounding = Rounding::kSearch;
   // A file of Calibrate for this source: error feedback (quantize/ldlq.h) instead of `rounding`.
   std::string calibration;
+  // Only the matrices of this kind (KindOfPath) and no other tensors: no whole checkpoint. Empty:
+  // all.
+  std::string only_kind;
   int num_threads = 0;  // 0: all CPUs
   int64_t max_shard_bytes = int64_t{5} << 30;
   const std::atomic<bool>* cancel = nullptr;  // set: stop soon with kCancelled

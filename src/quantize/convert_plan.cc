@@ -83,11 +83,12 @@ class Planner {
     item.quantize = linear && IsQuantizable(need.shape[0], need.shape[1], group);
     if (item.quantize) {
       item.sources = {PathOf(need.name)};
-      item.spec = {.codebook_entries = 1 << BitsForPath(options_.settings, item.path),
-                   .group = group,
-                   .rotate = options_.settings.rotate,
-                   .seed = TurboQuantLayerSeed(options_.settings.rotation_seed, item.path),
-                   .search_scale = options_.rounding == Rounding::kSearch};
+      item.spec = {
+          .codebook_entries = 1 << BitsForPath(options_.settings, item.path),
+          .group = group,
+          .rotate = options_.settings.rotate,
+          .seed = TurboQuantLayerSeed(options_.settings.rotation_seed, item.path),
+          .search_scale = options_.rounding == Rounding::kSearch || !options_.calibration.empty()};
       quantized_.insert(item.path);
     } else {
       if (linear && need.shape[1] % group != 0) {

@@ -46,6 +46,8 @@ Status QuantizeSettings::Validate() const {
 }
 
 int BitsForPath(const QuantizeSettings& settings, std::string_view path) {
+  const auto own = settings.path_bits.find(std::string(path));
+  if (own != settings.path_bits.end()) return own->second;
   int result = settings.bits;
   bool decided = false;
   bool shared = false;

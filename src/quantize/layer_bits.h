@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,6 +22,7 @@ struct QuantizeSettings {
       std::nullopt;  // paths with self_attn, attention, linear_attn: 2, 3, 4
   std::optional<int> mlp_bits = std::nullopt;        // paths with mlp, feed_forward: 2, 3, 4
   std::optional<int> mlp_group_size = std::nullopt;  // 16, 32, 64, 128
+  std::map<std::string, int> path_bits = {};  // of single output paths: before all other rules
   // Errors: kInvalidArgument naming the setting, its range and the value.
   Status Validate() const;
 };

@@ -115,6 +115,7 @@ TEST_P(TurboQuantFixture, ConvertingTheSourceGivesTheSameBytes) {
   ASSERT_TRUE(source.ok());
   ConvertOptions options;
   options.settings = GetParam().settings;
+  options.rounding = Rounding::kRms;
   options.num_threads = 2;
   const auto report = Convert(**source, out, options);
   ASSERT_TRUE(report.ok()) << report.status().message();
