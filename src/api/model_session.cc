@@ -31,11 +31,11 @@ Result<std::unique_ptr<ModelSession>> ModelSession::Open(const SessionOptions& o
   session->memory_bytes_ = options.memory_bytes;
   TQ_ASSIGN_OR_RETURN(session->backend_, MakeBackend(options.backend, options.backend_options));
   TQ_ASSIGN_OR_RETURN(session->source_, OpenSource(options.path));
-  int64_t stored_bytes = 0;
-  for (const SourceTensor& tensor : session->source_->tensors()) {
-    stored_bytes += static_cast<int64_t>(tensor.bytes.size());
-  }
-  TQ_RETURN_IF_ERROR(CheckBudget("stored weights", stored_bytes, options.memory_bytes));
+  Result<CheckpointParts> parts = ReadCheckpointParts(*session->source_);
+  if (!parts.ok()) return parts.status().WithContext(options.path);
+  session->parts_ = std::move(parts).value();
+  TQ_RETURN_IF_ERROR(
+      CheckBudget("stored weights", session->parts_.prepared_bytes, options.memory_bytes));
   Progress report = progress;
   Result<std::unique_ptr<const Model>> model =
       Model::Load(*session->source_, *session->backend_, ReportProgress, &report);

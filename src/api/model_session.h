@@ -12,6 +12,7 @@
 #include "backend/backend.h"
 #include "base/status.h"
 #include "engine/engine.h"
+#include "model/checkpoint_parts.h"
 #include "model/model.h"
 #include "weights/source.h"
 
@@ -35,6 +36,8 @@ class ModelSession {
   const WeightSource& source() const { return *source_; }
   Backend& backend() const { return *backend_; }
   const Model& model() const { return *model_; }
+  // What the load used of the checkpoint, and what not.
+  const CheckpointParts& parts() const { return parts_; }
   // f32 in parity mode, so that nothing rounds; else f16.
   KvType kv_type() const;
   // KV cache of one token, all layers.
@@ -52,6 +55,7 @@ class ModelSession {
 
   int64_t memory_bytes_ = 0;
   std::unique_ptr<WeightSource> source_;
+  CheckpointParts parts_;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<const Model> model_;
   std::unique_ptr<TextAssets> text_;

@@ -67,6 +67,10 @@ Result<std::unique_ptr<ModelSession>> OpenSession(const std::string& model,
   auto session =
       ModelSession::Open(options, [&bar](int64_t done, int64_t total) { bar.Update(done, total); });
   bar.Erase();
+  if (session.ok() && !flags.quiet) {
+    const std::string unused = UnusedText(session.value()->parts());
+    if (!unused.empty()) PrintNote(console, "not used of " + model + ": " + unused);
+  }
   if (session.ok() && flags.verbose) {
     const Backend& backend = session.value()->backend();
     PrintNote(

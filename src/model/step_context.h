@@ -45,8 +45,6 @@ struct StepContext {
   std::vector<RopeTable> ropes;  // filled by Forward, one per ModelSpec::ropes
   InputObserver* input_observer = nullptr;
   const std::vector<RopeSpec>* rope_specs = nullptr;  // set by Forward: ModelSpec::ropes
-  // [T, hidden]: what a denoising pass predicted last, as embeddings; null: nothing yet.
-  const float* soft_embeddings = nullptr;
 
   int64_t num_tokens() const { return plan.num_tokens(); }
   // Uninitialised floats until the innermost ScratchScope ends.

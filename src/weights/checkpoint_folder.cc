@@ -49,6 +49,10 @@ class CheckpointFolder : public WeightSource {
     return ReadTextFile(FilePath(name));
   }
 
+  std::shared_ptr<const void> Mapping() const override {
+    return std::make_shared<const std::vector<std::shared_ptr<const MappedFile>>>(files_);
+  }
+
   void DropPages(const SourceTensor& tensor) const override {
     for (const auto& file : files_) {
       const std::span<const std::byte> all = file->bytes();
