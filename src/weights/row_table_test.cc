@@ -37,13 +37,13 @@ TEST(RowTable, ReadsWhatEmbedGives) {
     const RowTable table(std::move(tensors), nullptr);
     std::vector<float> found(static_cast<size_t>(kRows * kCols));
     for (int64_t row = 0; row < kRows; ++row) table.Read(row, found.data() + row * kCols);
-    const std::vector<float> want = ExpectSameBits(name, [&](Backend& backend) {
-      const auto weight = std::move(backend.Prepare(matrix.stored())).value();
-      std::vector<float> rows(static_cast<size_t>(kRows * kCols));
-      backend.Embed({.table = weight.get(), .ids = ids, .out = rows.data()});
-      return rows;
-    });
-    EXPECT_EQ(FirstDifferentBits(want, found), -1) << name;
+    for (const BackendChoice& choice : AvailableBackends()) {
+      const auto backend = MakeTestBackend(choice.backend, choice.isa, 1);
+      const auto weight = std::move(backend->Prepare(matrix.stored())).value();
+      std::vector<float> want(found.size());
+      backend->Embed({.table = weight.get(), .ids = ids, .out = want.data()});
+      EXPECT_EQ(FirstDifferentBits(want, found), -1) << name << " " << choice.isa;
+    }
   }
 }
 
