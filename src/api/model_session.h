@@ -21,7 +21,7 @@ struct SessionOptions {
   std::string path;     // a folder in Hugging Face layout or a .gguf file
   std::string backend;  // "" = best
   BackendOptions backend_options;
-  int64_t memory_bytes = 0;  // weights and KV cache together; 0: no limit
+  int64_t memory_bytes = 0;  // weights, caches and workspace together; 0: no limit
 };
 
 class ModelSession {
@@ -49,6 +49,8 @@ class ModelSession {
 
  private:
   ModelSession() = default;
+  // Sets kv_tokens, state_checkpoints and, if it must, a shorter prefill_chunk.
+  Status FitToBudget(EngineOptions& options) const;
 
   int64_t memory_bytes_ = 0;
   std::unique_ptr<WeightSource> source_;

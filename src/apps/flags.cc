@@ -27,7 +27,7 @@ void AddCommonFlags(CLI::App& app, CommonFlags& flags, Compute compute) {
       ->capture_default_str()
       ->group(group(Compute::kModel));
   app.add_option("--memory-gb", flags.memory_gb,
-                 "Limit for weights and KV cache together, in GB (10^9 bytes)")
+                 "Limit for weights, caches and workspace together, in GB (10^9 bytes)")
       ->check(InRange(1e-6, 1e6))
       ->group(group(Compute::kModel));
   app.add_flag("--json", flags.json, "Print one JSON object")->group("Common");
