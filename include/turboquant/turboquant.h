@@ -48,7 +48,7 @@ struct LoadOptions {
   std::string isa = {};          // "avx2", "avx512", "neon", "scalar"; "" = best
   bool f32_activations = false;  // exact arithmetic on the stored weights; slower
   int64_t max_context = 0;       // tokens; 0: what the model was made for
-  int64_t memory_bytes = 0;      // limit for weights and KV cache; 0: none
+  int64_t memory_bytes = 0;      // limit for weights, caches and workspace; 0: none
   std::function<void(int64_t done_bytes, int64_t total_bytes)> progress = {};  // while loading
 };
 
@@ -76,6 +76,7 @@ struct Generation {
   std::vector<int32_t> ids;
   FinishReason finish_reason = FinishReason::kStop;
   int64_t prompt_tokens = 0;
+  int64_t cached_tokens = 0;  // of them taken from the prefix cache, not computed
   double prefill_seconds = 0;
   double decode_seconds = 0;
 };

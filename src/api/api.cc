@@ -103,6 +103,7 @@ Result<Generation> Model::GenerateFromIds(const std::vector<int32_t>& prompt,
   generation.ids = answer.ids();
   generation.finish_reason = ToPublic(answer.finish_reason());
   generation.prompt_tokens = stats.prompt_tokens;
+  generation.cached_tokens = stats.cached_tokens;
   generation.prefill_seconds = stats.prefill_seconds;
   generation.decode_seconds = stats.decode_seconds;
   return Result<Generation>::Ok(std::move(generation));

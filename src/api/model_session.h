@@ -12,6 +12,7 @@
 #include "backend/backend.h"
 #include "base/status.h"
 #include "engine/engine.h"
+#include "model/checkpoint_parts.h"
 #include "model/model.h"
 #include "weights/source.h"
 
@@ -21,7 +22,7 @@ struct SessionOptions {
   std::string path;     // a folder in Hugging Face layout or a .gguf file
   std::string backend;  // "" = best
   BackendOptions backend_options;
-  int64_t memory_bytes = 0;  // weights and KV cache together; 0: no limit
+  int64_t memory_bytes = 0;  // weights, caches and workspace together; 0: no limit
 };
 
 class ModelSession {
@@ -35,6 +36,8 @@ class ModelSession {
   const WeightSource& source() const { return *source_; }
   Backend& backend() const { return *backend_; }
   const Model& model() const { return *model_; }
+  // What the load used of the checkpoint, and what not.
+  const CheckpointParts& parts() const { return parts_; }
   // f32 in parity mode, so that nothing rounds; else f16.
   KvType kv_type() const;
   // KV cache of one token, all layers.
@@ -49,9 +52,12 @@ class ModelSession {
 
  private:
   ModelSession() = default;
+  // Sets kv_tokens, state_checkpoints and, if it must, a shorter prefill_chunk.
+  Status FitToBudget(EngineOptions& options) const;
 
   int64_t memory_bytes_ = 0;
   std::unique_ptr<WeightSource> source_;
+  CheckpointParts parts_;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<const Model> model_;
   std::unique_ptr<TextAssets> text_;

@@ -11,8 +11,11 @@
 #include "apps/flags.h"
 #include "apps/output.h"
 #include "apps/run_stats.h"
+#include "base/memory.h"
+#include "cache/kv_cache.h"
 #include "eval/bandwidth.h"
 #include "eval/step_timer.h"
+#include "eval/synthetic_size.h"
 #include "eval/synthetic_source.h"
 
 namespace tq {
@@ -50,15 +53,39 @@ struct Subject {
   Backend& backend_used() const { return session != nullptr ? session->backend() : *backend; }
 };
 
+KvType KvTypeOf(const Backend& backend) {
+  return backend.activations() == ActivationMode::kF32 ? KvType::kF32 : KvType::kF16;
+}
+
+// The largest cache of the run must fit beside the weights.
+Status CheckFits(const BenchFlags& flags, const SyntheticModel& model, KvType kv_type) {
+  const int64_t available = flags.common.memory_gb > 0
+                                ? static_cast<int64_t>(flags.common.memory_gb * 1e9)
+                                : AvailableMemoryBytes();
+  if (available == 0) return Status::Ok();
+  const int64_t context = model.spec.max_position_embeddings;
+  int64_t pages = 0;
+  for (const int64_t tokens : flags.prefill) {
+    if (tokens <= context) pages = std::max(pages, KvCache::PagesFor(tokens));
+  }
+  const int64_t slots = *std::max_element(flags.batches.begin(), flags.batches.end());
+  for (const int64_t depth : flags.depths) {
+    if (depth < context) pages = std::max(pages, KvCache::PagesFor(depth + 1) * slots);
+  }
+  return CheckSyntheticFits(model, MeasureSynthetic(model, kv_type, pages, slots), available);
+}
+
 Result<Subject> Load(const BenchFlags& flags, const Console& console) {
   Subject out;
   const auto begin = std::chrono::steady_clock::now();
   if (flags.synthetic.empty()) {
     TQ_ASSIGN_OR_RETURN(out.session, OpenSession(flags.model, flags.common, console));
   } else {
-    TQ_ASSIGN_OR_RETURN(out.source, MakeSynthetic(flags.synthetic, flags.shapes));
+    TQ_ASSIGN_OR_RETURN(const SyntheticModel model, FindSynthetic(flags.synthetic, flags.shapes));
     TQ_ASSIGN_OR_RETURN(out.backend,
                         MakeBackend(flags.common.backend, BackendOptionsOf(flags.common)));
+    TQ_RETURN_IF_ERROR(CheckFits(flags, model, KvTypeOf(*out.backend)));
+    out.source = MakeSynthetic(model);
     ProgressBar bar(console, "making weights", HumanBytes, "");
     const LoadProgress report = [](void* context, int64_t done, int64_t total) {
       static_cast<ProgressBar*>(context)->Update(done, total);
@@ -93,10 +120,7 @@ class Measurement {
   }
 
  private:
-  KvType kv_type() const {
-    return subject_.backend_used().activations() == ActivationMode::kF32 ? KvType::kF32
-                                                                         : KvType::kF16;
-  }
+  KvType kv_type() const { return KvTypeOf(subject_.backend_used()); }
 
   Status Prefill(int64_t tokens, std::vector<Row>& rows) {
     TQ_ASSIGN_OR_RETURN(
@@ -194,7 +218,8 @@ RunCommand RegisterBench(CLI::App& app) {
   std::string names;
   for (const std::string& name : SyntheticNames()) names += (names.empty() ? "" : ", ") + name;
   app.add_option("--synthetic", flags->synthetic,
-                 "Random weights of a released model's shapes instead: " + names);
+                 "Random weights of a released model's shapes instead: " + names +
+                     "; or the path of a config.json");
   app.add_option("--bits", flags->shapes.bits,
                  "Bits of synthetic matrices: 2, 3, 4, or 16 for bf16")
       ->check(CLI::IsMember({2, 3, 4, 16}));

@@ -59,11 +59,16 @@ Status RunCalibrate(const CalibrateFlags& flags, Interrupts& interrupts) {
                       {"seq_len", flags.seq_len},
                       {"tokens", report.tokens},
                       {"inputs", report.inputs},
+                      {"continued_inputs", report.continued_inputs},
                       {"passes", report.passes},
                       {"file_bytes", report.file_bytes},
                       {"seconds", report.seconds}});
   }
   if (flags.common.quiet) return Status::Ok();
+  if (report.continued_inputs > 0) {
+    PrintNote(console, fmt::format("continued: {} of {} inputs were there already",
+                                   report.continued_inputs, report.inputs));
+  }
   return WriteOut(fmt::format("{} tokens in {} samples, {} inputs, {} written to {} in {:.1f} s\n",
                               report.tokens, report.samples, report.inputs,
                               HumanBytes(static_cast<double>(report.file_bytes)), flags.output,

@@ -107,6 +107,7 @@ Result<CheckpointReport> ReportCheckpoint(const WeightSource& source) {
     return report;
   }
   report.spec = std::move(spec).value();
+  TQ_ASSIGN_OR_RETURN(report.parts, ReadCheckpointParts(source));
   const bool rotates = ConfigRotates(config);
   for (const TensorNeed& need : NeededTensors(*report.spec, &source)) {
     TQ_RETURN_IF_ERROR(CountNeed(source, need, rotates, report));

@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "base/status.h"
+#include "model/checkpoint_parts.h"
 #include "model/model.h"
 #include "model/spec.h"
 #include "weights/source.h"
@@ -39,6 +40,7 @@ struct CheckpointReport {
   std::map<std::string, size_t>
       kind_of_path;          // "model.layers.3.self_attn.q_proj" -> index in kinds
   int64_t stored_bytes = 0;  // all tensors of the file
+  CheckpointParts parts;     // with a spec
 };
 
 // Errors: kCorrupt, kNotFound. What is only unsupported goes into not_runnable.

@@ -1,8 +1,8 @@
-// turboquant evaluate: perplexity of a text, or the logits of given ids for a comparison.
+// turboquant evaluate: perplexity of a text, the divergence from a reference model on it, or the
+// logits of given ids for a comparison.
 #include <memory>
 
 #include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 
 #include "apps/command.h"
@@ -10,6 +10,7 @@
 #include "apps/output.h"
 #include "apps/token_file.h"
 #include "base/file.h"
+#include "eval/divergence.h"
 #include "eval/logits_file.h"
 #include "eval/perplexity.h"
 
@@ -19,6 +20,7 @@ namespace {
 struct EvaluateFlags {
   CommonFlags common;
   std::string model;
+  std::string reference;
   std::string tokens;
   std::string logits;
   bool hidden = false;
@@ -54,29 +56,8 @@ Status RunLogits(const EvaluateFlags& flags, ModelSession& session, Interrupts& 
   return Status::Ok();
 }
 
-Status RunPerplexity(const EvaluateFlags& flags, ModelSession& session, Interrupts& interrupts,
-                     const Console& console) {
-  TQ_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(flags.text));
-  TQ_RETURN_IF_ERROR(CheckUtf8(text, flags.text));
-  TQ_ASSIGN_OR_RETURN(const TextAssets* assets, session.LoadText());
-  TQ_ASSIGN_OR_RETURN(const Tokenizer* tokenizer, NeedTokenizer(*assets));
-  const std::vector<int32_t> ids =
-      tokenizer->Encode(JoinNonBlankLines(text), {.add_special_tokens = true});
-  std::atomic<bool> cancel{false};
-  const Interrupts::Scope scope(interrupts, [&cancel] { cancel = true; });
-  ProgressBar bar(console, "evaluating", HumanCount, " tokens");
-  PerplexityOptions options;
-  options.seq_len = flags.seq_len;
-  options.num_samples = flags.num_samples;
-  options.prefill_chunk = flags.prefill_chunk;
-  options.kv_type = session.kv_type();
-  options.cancel = &cancel;
-  options.progress = [&bar](int64_t done, int64_t total) { bar.Update(done, total); };
-  const Result<PerplexityReport> result =
-      Perplexity(session.model(), session.backend(), ids, options);
-  bar.Erase();
-  if (!result.ok()) return result.status();
-  const PerplexityReport& report = result.value();
+Status ReportPerplexity(const EvaluateFlags& flags, size_t text_tokens,
+                        const PerplexityReport& report) {
   const double rate = static_cast<double>(report.tokens) / std::max(report.seconds, 1e-9);
   if (flags.common.json) {
     return WriteJson({{"perplexity", report.perplexity},
@@ -85,7 +66,7 @@ Status RunPerplexity(const EvaluateFlags& flags, ModelSession& session, Interrup
                       {"seq_len", flags.seq_len},
                       {"tokens", report.tokens},
                       {"targets", report.targets},
-                      {"text_tokens", ids.size()},
+                      {"text_tokens", text_tokens},
                       {"activations", flags.common.activations},
                       {"seconds", report.seconds},
                       {"tokens_per_second", rate}});
@@ -96,12 +77,67 @@ Status RunPerplexity(const EvaluateFlags& flags, ModelSession& session, Interrup
       report.perplexity, report.tokens, report.chunks, flags.seq_len, report.targets, rate));
 }
 
+Status ReportDivergence(const EvaluateFlags& flags, const DivergenceReport& report) {
+  if (flags.common.json) {
+    return WriteJson({{"kl", report.kl},
+                      {"top1_agreement", report.top1_agreement},
+                      {"perplexity", report.perplexity},
+                      {"reference_perplexity", report.reference_perplexity},
+                      {"chunks", report.chunks},
+                      {"seq_len", flags.seq_len},
+                      {"tokens", report.tokens},
+                      {"activations", flags.common.activations},
+                      {"seconds", report.seconds}});
+  }
+  return WriteOut(
+      fmt::format("KL         {:.4f} from {}\nsame first {:.1f} % of the tokens\n"
+                  "perplexity {:.4f}, of the reference {:.4f}\ntokens     {} in {} chunks of {}\n",
+                  report.kl, flags.reference, 100 * report.top1_agreement, report.perplexity,
+                  report.reference_perplexity, report.tokens, report.chunks, flags.seq_len));
+}
+
+Status RunText(const EvaluateFlags& flags, ModelSession& session, Interrupts& interrupts,
+               const Console& console) {
+  TQ_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(flags.text));
+  TQ_RETURN_IF_ERROR(CheckUtf8(text, flags.text));
+  TQ_ASSIGN_OR_RETURN(const TextAssets* assets, session.LoadText());
+  TQ_ASSIGN_OR_RETURN(const Tokenizer* tokenizer, NeedTokenizer(*assets));
+  const std::vector<int32_t> ids =
+      tokenizer->Encode(JoinNonBlankLines(text), {.add_special_tokens = true});
+  std::unique_ptr<ModelSession> reference;
+  if (!flags.reference.empty()) {
+    TQ_ASSIGN_OR_RETURN(reference, OpenSession(flags.reference, flags.common, console));
+  }
+  std::atomic<bool> cancel{false};
+  const Interrupts::Scope scope(interrupts, [&cancel] { cancel = true; });
+  ProgressBar bar(console, "evaluating", HumanCount, " tokens");
+  PerplexityOptions options;
+  options.seq_len = flags.seq_len;
+  options.num_samples = flags.num_samples;
+  options.prefill_chunk = flags.prefill_chunk;
+  options.kv_type = session.kv_type();
+  options.cancel = &cancel;
+  options.progress = [&bar](int64_t done, int64_t total) { bar.Update(done, total); };
+  if (reference != nullptr) {
+    const Result<DivergenceReport> report = Divergence(
+        session.model(), session.backend(), reference->model(), reference->backend(), ids, options);
+    bar.Erase();
+    if (!report.ok()) return report.status();
+    return ReportDivergence(flags, report.value());
+  }
+  const Result<PerplexityReport> report =
+      Perplexity(session.model(), session.backend(), ids, options);
+  bar.Erase();
+  if (!report.ok()) return report.status();
+  return ReportPerplexity(flags, ids.size(), report.value());
+}
+
 Status RunEvaluate(const EvaluateFlags& flags, Interrupts& interrupts) {
   const Console console = MakeConsole(flags.common.quiet);
   TQ_ASSIGN_OR_RETURN(const std::unique_ptr<ModelSession> session,
                       OpenSession(flags.model, flags.common, console));
   return flags.text.empty() ? RunLogits(flags, *session, interrupts, console)
-                            : RunPerplexity(flags, *session, interrupts, console);
+                            : RunText(flags, *session, interrupts, console);
 }
 
 }  // namespace
@@ -116,6 +152,9 @@ RunCommand RegisterEvaluate(CLI::App& app) {
   CLI::Option* logits =
       app.add_option("--logits", flags->logits,
                      "Write the f32 logits [tokens, vocabulary] to this safetensors file");
+  app.add_option("--reference", flags->reference,
+                 "With --text: also the divergence from this checkpoint, say the unquantized one")
+      ->needs(text);
   tokens->needs(logits)->excludes(text);
   logits->needs(tokens);
   app.add_flag("--hidden", flags->hidden,
@@ -137,6 +176,7 @@ RunCommand RegisterEvaluate(CLI::App& app) {
       app,
       {"turboquant evaluate --model Qwen3-8B-3bit --text wiki.test.raw --num-samples 64",
        "turboquant evaluate --model Qwen3-8B-3bit --text wiki.test.raw --activations f32 --json",
+       "turboquant evaluate --model Qwen3-8B-3bit --reference Qwen3-8B --text wiki.test.raw -n 12",
        "turboquant evaluate --model Qwen3-8B-3bit --tokens ids.json --logits out.safetensors"});
   // Exactly one of the two kinds of work.
   app.callback([flags] {

@@ -28,7 +28,7 @@ void AddCommonFlags(CLI::App& app, CommonFlags& flags, Compute compute) {
       ->capture_default_str()
       ->group(group(Compute::kModel));
   app.add_option("--memory-gb", flags.memory_gb,
-                 "Limit for weights and KV cache together, in GB (10^9 bytes)")
+                 "Limit for weights, caches and workspace together, in GB (10^9 bytes)")
       ->check(InRange(1e-6, 1e6))
       ->group(group(Compute::kModel));
   app.add_flag("--json", flags.json, "Print one JSON object")->group("Common");
@@ -71,6 +71,10 @@ Result<std::unique_ptr<ModelSession>> OpenSession(const std::string& model,
   auto session =
       ModelSession::Open(options, [&bar](int64_t done, int64_t total) { bar.Update(done, total); });
   bar.Erase();
+  if (session.ok() && !flags.quiet) {
+    const std::string unused = UnusedText(session.value()->parts());
+    if (!unused.empty()) PrintNote(console, "not used of " + model + ": " + unused);
+  }
   if (session.ok() && flags.verbose) {
     const Backend& backend = session.value()->backend();
     PrintNote(

@@ -2,9 +2,8 @@
 #include <memory>
 
 #include <fmt/format.h>
-#include <unistd.h>
-
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include "api/answer.h"
 #include "apps/command.h"
@@ -105,7 +104,9 @@ Status RunGenerate(const GenerateFlags& flags, Interrupts& interrupts) {
   if (!flags.print_tokens) TQ_RETURN_IF_ERROR(text->tokenizer_status);
   TQ_ASSIGN_OR_RETURN(std::vector<int32_t> ids, PromptIds(flags, prompt, *text));
   if (flags.common.verbose) PrintNote(console, fmt::format("prompt ids: {}", fmt::join(ids, " ")));
-  TQ_ASSIGN_OR_RETURN(Engine * engine, session->StartEngine(MakeEngineOptions(flags.generation)));
+  EngineOptions options = MakeEngineOptions(flags.generation);
+  options.prefix_cache = false;  // nothing comes after it
+  TQ_ASSIGN_OR_RETURN(Engine * engine, session->StartEngine(options));
   GenerateRequest request = MakeRequest(flags.generation, *text, std::move(ids));
   const uint64_t seed = request.sampling.seed;
   TQ_ASSIGN_OR_RETURN(

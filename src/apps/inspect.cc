@@ -97,6 +97,11 @@ Status PrintJson(const InspectFlags& flags, const WeightSource& source,
     json["model"] = SpecJson(*report.spec);
     json["kv_bytes_per_token"] = KvBytesPerToken(*report.spec, KvTypeOf(flags));
   }
+  if (report.parts.mapped_bytes > 0) json["mapped_bytes"] = report.parts.mapped_bytes;
+  for (const CheckpointParts::Unused& unused : report.parts.unused) {
+    json["unused"].push_back(
+        {{"part", unused.part}, {"tensors", unused.num_tensors}, {"bytes", unused.bytes}});
+  }
   if (session != nullptr) {
     const Backend& backend = session->backend();
     json["backend"] = backend.name();
@@ -152,6 +157,12 @@ Status PrintText(const InspectFlags& flags, const WeightSource& source,
     text += fmt::format("KV cache      {} a token ({})\n",
                         Bytes(KvBytesPerToken(*report.spec, KvTypeOf(flags))),
                         KvTypeOf(flags) == KvType::kF32 ? "f32" : "f16");
+  }
+  const std::string unused = UnusedText(report.parts);
+  if (!unused.empty()) text += fmt::format("not used      {}\n", unused);
+  if (report.parts.mapped_bytes > 0) {
+    text += fmt::format("mapped        {} of tables stay in the file, rows are read when needed\n",
+                        Bytes(report.parts.mapped_bytes));
   }
   if (session != nullptr) {
     const Backend& backend = session->backend();

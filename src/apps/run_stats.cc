@@ -16,6 +16,12 @@ double PerSecond(int64_t count, double seconds) {
   return seconds > 0 ? static_cast<double>(count) / seconds : 0;
 }
 
+// "900" or "900 (832 cached)".
+std::string PromptTokens(const GenerateStats& stats) {
+  if (stats.cached_tokens == 0) return fmt::format("{}", stats.prompt_tokens);
+  return fmt::format("{} ({} cached)", stats.prompt_tokens, stats.cached_tokens);
+}
+
 }  // namespace
 
 int64_t PeakMemoryBytes() {
@@ -27,7 +33,8 @@ int64_t PeakMemoryBytes() {
 RunStats MakeRunStats(const ModelSession& session, const GenerateStats& engine, double bandwidth) {
   RunStats stats;
   stats.engine = engine;
-  stats.prompt_tokens_per_second = PerSecond(engine.prompt_tokens, engine.prefill_seconds);
+  stats.prompt_tokens_per_second =
+      PerSecond(engine.prompt_tokens - engine.cached_tokens, engine.prefill_seconds);
   // The first token is the prompt's work.
   stats.generated_tokens_per_second =
       PerSecond(std::max<int64_t>(engine.generated_tokens - 1, 0), engine.decode_seconds);
@@ -41,7 +48,7 @@ RunStats MakeRunStats(const ModelSession& session, const GenerateStats& engine, 
 std::string StatsText(const RunStats& stats, FinishReason reason) {
   std::string text = fmt::format(
       "prompt   {} tokens, {:.1f} tokens/s\nanswer   {} tokens, {:.1f} tokens/s, end: {}\n",
-      stats.engine.prompt_tokens, stats.prompt_tokens_per_second, stats.engine.generated_tokens,
+      PromptTokens(stats.engine), stats.prompt_tokens_per_second, stats.engine.generated_tokens,
       stats.generated_tokens_per_second, FinishReasonName(reason));
   text += fmt::format("weights  {}/s read", HumanBytes(stats.weight_bytes_per_second));
   if (stats.bandwidth > 0) {
@@ -55,13 +62,14 @@ std::string StatsText(const RunStats& stats, FinishReason reason) {
 }
 
 std::string StatsLine(const RunStats& stats) {
-  return fmt::format("{} + {} tokens, {:.1f} + {:.1f} tokens/s", stats.engine.prompt_tokens,
+  return fmt::format("{} + {} tokens, {:.1f} + {:.1f} tokens/s", PromptTokens(stats.engine),
                      stats.engine.generated_tokens, stats.prompt_tokens_per_second,
                      stats.generated_tokens_per_second);
 }
 
 OrderedJson StatsJson(const RunStats& stats) {
   OrderedJson json = {{"prompt_tokens", stats.engine.prompt_tokens},
+                      {"cached_tokens", stats.engine.cached_tokens},
                       {"prompt_tokens_per_second", stats.prompt_tokens_per_second},
                       {"generated_tokens", stats.engine.generated_tokens},
                       {"generated_tokens_per_second", stats.generated_tokens_per_second},

@@ -11,7 +11,7 @@ namespace tq {
 
 struct RunStats {
   GenerateStats engine;
-  double prompt_tokens_per_second = 0;
+  double prompt_tokens_per_second = 0;  // of those that were computed
   double generated_tokens_per_second = 0;
   double weight_bytes_per_second = 0;  // read while decoding
   double bandwidth = 0;                // measured, bytes per second; 0: unknown

@@ -18,9 +18,32 @@ struct SequencePlan {
   std::vector<int32_t> pages;  // page_table: page of positions [64 i, 64 i + 64)
 };
 
+// How the model takes embeddings that a step brings.
+enum class EmbeddingUse : uint8_t {
+  kReplace,    // in place of the ids' own, as the first block sees them: after scale and norm
+  kCondition,  // beside them: what a denoising pass predicted last (diffusion_gemma)
+};
+
+// Embeddings of a run of the step's tokens: what a vision tower made of an image, for example.
+struct EmbeddingSpan {
+  int64_t first_token = 0;
+  int64_t num_tokens = 0;
+  EmbeddingUse use = EmbeddingUse::kReplace;
+  std::vector<float> rows;  // [num_tokens, hidden_size]
+};
+
+// Axes of a position: time, height, width.
+inline constexpr int64_t kPositionAxes = 3;
+
 struct StepPlan {
-  std::vector<int32_t> ids;             // [T]
-  std::vector<int32_t> positions;       // [T]
+  // [T]. Those of replaced embeddings still say who the token is, to n-gram hashes and per-layer
+  // tables.
+  std::vector<int32_t> ids;
+  std::vector<int32_t> positions;         // [T]: places in the sequence, and in its pages
+  std::vector<EmbeddingSpan> embeddings;  // nearly always none
+  // [kPositionAxes, T]: what turns the pairs of a rope with sections (RopeSpec::axes). Empty: each
+  // axis is `positions`.
+  std::vector<int32_t> axis_positions;
   std::vector<SequencePlan> sequences;  // S, in token order
   bool causal = true;                   // false: the tokens of a sequence all see each other
   std::vector<int32_t> logits_tokens;   // tokens whose logits are wanted, ascending

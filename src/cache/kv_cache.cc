@@ -1,24 +1,16 @@
 #include "cache/kv_cache.h"
 
-#include <algorithm>
-#include <functional>
+#include <cstring>
+
+#include "base/check.h"
 
 namespace tq {
-namespace {
-
-std::vector<int32_t> Descending(int64_t n) {
-  std::vector<int32_t> out;
-  out.reserve(static_cast<size_t>(n));
-  for (int64_t i = n; i-- > 0;) out.push_back(static_cast<int32_t>(i));
-  return out;
-}
-
-}  // namespace
 
 Result<KvCache> KvCache::Create(const std::vector<CacheNeeds>& layers, int64_t num_pages,
                                 int64_t num_slots) {
   KvCache cache;
-  cache.num_pages_ = num_pages;
+  cache.bytes_per_page_ = BytesPerPage(layers);
+  cache.bytes_per_slot_ = BytesPerSlot(layers);
   for (const CacheNeeds& needs : layers) {
     LayerCache layer;
     for (const KvLayout& layout : needs.paged) {
@@ -33,49 +25,53 @@ Result<KvCache> KvCache::Create(const std::vector<CacheNeeds>& layers, int64_t n
     }
     cache.layers_.push_back(std::move(layer));
   }
-  cache.free_ = Descending(num_pages);
-  cache.free_slots_ = Descending(num_slots);
+  cache.pages_ = IdPool(num_pages);
+  cache.slots_ = IdPool(num_slots);
   return cache;
 }
 
-int64_t KvCache::bytes_per_page() const {
+int64_t KvCache::BytesPerPage(const std::vector<CacheNeeds>& layers) {
   int64_t bytes = 0;
-  for (const LayerCache& layer : layers_) {
-    for (const LayerCache::Paged& paged : layer.paged) bytes += paged.layout.page_bytes();
+  for (const CacheNeeds& needs : layers) {
+    for (const KvLayout& layout : needs.paged) bytes += layout.page_bytes();
   }
   return bytes;
 }
 
-int64_t KvCache::bytes_per_slot() const {
+int64_t KvCache::BytesPerSlot(const std::vector<CacheNeeds>& layers) {
   int64_t floats = 0;
-  for (const LayerCache& layer : layers_) floats += layer.state_floats;
+  for (const CacheNeeds& needs : layers) floats += needs.state_floats;
   return floats * static_cast<int64_t>(sizeof(float));
 }
 
 bool KvCache::Allocate(int64_t count, std::vector<int32_t>& pages) {
   if (count > free_pages()) return false;
-  for (int64_t i = 0; i < count; ++i) {
-    pages.push_back(free_.back());
-    free_.pop_back();
-  }
+  for (int64_t i = 0; i < count; ++i) pages.push_back(pages_.Take());
   return true;
 }
 
 void KvCache::Free(const std::vector<int32_t>& pages) {
-  free_.insert(free_.end(), pages.begin(), pages.end());
-  std::sort(free_.begin(), free_.end(), std::greater<>());
+  for (const int32_t page : pages) pages_.Drop(page);
 }
 
-int32_t KvCache::AllocateSlot() {
-  if (free_slots_.empty()) return -1;
-  const int32_t slot = free_slots_.back();
-  free_slots_.pop_back();
-  return slot;
+void KvCache::CopyPage(int32_t from, int32_t to) {
+  TQ_DCHECK(holders(to) == 1);
+  for (LayerCache& layer : layers_) {
+    for (LayerCache::Paged& paged : layer.paged) {
+      const int64_t bytes = paged.layout.page_bytes();
+      std::byte* pages = paged.pages.data();
+      std::memcpy(pages + to * bytes, pages + from * bytes, static_cast<size_t>(bytes));
+    }
+  }
 }
 
-void KvCache::FreeSlot(int32_t slot) {
-  free_slots_.push_back(slot);
-  std::sort(free_slots_.begin(), free_slots_.end(), std::greater<>());
+void KvCache::CopySlot(int32_t from, int32_t to) {
+  for (LayerCache& layer : layers_) {
+    if (layer.state_floats == 0) continue;
+    const int64_t bytes = layer.state_floats * static_cast<int64_t>(sizeof(float));
+    std::byte* states = layer.states.data();
+    std::memcpy(states + to * bytes, states + from * bytes, static_cast<size_t>(bytes));
+  }
 }
 
 }  // namespace tq

@@ -1,5 +1,7 @@
 #include "cache/kv_cache.h"
 
+#include <cstring>
+
 #include <gtest/gtest.h>
 
 namespace tq {
@@ -34,6 +36,46 @@ TEST(KvCache, HandsOutSlotsLowestFirst) {
   const StateRef state = cache->layer(0).State(4);
   EXPECT_EQ(state.state_stride, 10);
   EXPECT_EQ(state.base - cache->layer(0).State(0).base, 4);
+}
+
+TEST(KvCache, CopiesPagesAndSlotsInEveryLayer) {
+  const KvLayout small{KvType::kF16, 1, 2, 2};
+  const KvLayout large{KvType::kF32, 2, 4, 2};
+  auto cache = KvCache::Create({{{small, large}, 3}, {{}, 0}, {{large}, 5}}, 3, 2);
+  ASSERT_TRUE(cache.ok());
+  std::vector<int32_t> pages;
+  ASSERT_TRUE(cache->Allocate(3, pages));
+  const auto fill = [&](LayerCache::Paged& paged, int value) {
+    std::memset(paged.pages.data(), value, paged.pages.size());
+    std::memset(paged.pages.data() + paged.layout.page_bytes(), value + 1,
+                static_cast<size_t>(paged.layout.page_bytes()));
+  };
+  const auto expect = [&](const LayerCache::Paged& paged, int value) {
+    const int64_t bytes = paged.layout.page_bytes();
+    for (int64_t i = 0; i < 3 * bytes; ++i) {
+      const int want = i < bytes ? value : value + 1;  // page 1 was copied to page 2
+      ASSERT_EQ(paged.pages.data()[i], static_cast<std::byte>(want)) << i;
+    }
+  };
+  fill(cache->layer(0).paged[0], 10);
+  fill(cache->layer(0).paged[1], 20);
+  fill(cache->layer(2).paged[0], 30);
+  cache->CopyPage(1, 2);
+  expect(cache->layer(0).paged[0], 10);
+  expect(cache->layer(0).paged[1], 20);
+  expect(cache->layer(2).paged[0], 30);
+  EXPECT_TRUE(cache->has_state());
+  for (const size_t layer : {0, 2}) {
+    const StateRef state = cache->layer(layer).State(0);
+    for (int64_t i = 0; i < state.state_stride; ++i) state.base[i] = static_cast<float>(i + 1);
+  }
+  cache->CopySlot(0, 1);
+  for (const size_t layer : {0, 2}) {
+    const StateRef state = cache->layer(layer).State(0);
+    for (int64_t i = 0; i < 2 * state.state_stride; ++i) {
+      EXPECT_EQ(state.base[i], static_cast<float>(i % state.state_stride + 1));
+    }
+  }
 }
 
 TEST(KvCache, PagesForRoundsUp) {

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "codec/hadamard.h"
+#include "codec/qjl.h"
 
 namespace tq {
 namespace {
@@ -15,6 +16,9 @@ constexpr uint32_t kKeyParity = 0x1BD11BDAu;
 // The reference draws u = f32(word) / 2^32 and takes -1 for u < 0.5: rounding to f32 moves the last
 // words below 2^31 up to 0.5.
 constexpr uint32_t kFirstPositiveWord = 0x7FFFFFC0u;
+// The residual's signs are draws of a Bernoulli(1/2): +1 up to this word.
+constexpr uint32_t kLastPositiveQjlWord = 0x80000080u;
+constexpr uint64_t kQjlSeed = 137;
 
 Pair Threefry(const Pair& key, Pair counter) {
   const uint32_t schedule[3] = {key[0], key[1], key[0] ^ key[1] ^ kKeyParity};
@@ -32,10 +36,10 @@ Pair Threefry(const Pair& key, Pair counter) {
 }
 
 float SignOf(uint32_t word) { return word < kFirstPositiveWord ? -1.0f : 1.0f; }
+float QjlSignOf(uint32_t word) { return word <= kLastPositiveQjlWord ? 1.0f : -1.0f; }
 
-}  // namespace
-
-std::vector<float> TurboQuantSigns(uint64_t seed, int64_t n) {
+template <float (*kSign)(uint32_t)>
+std::vector<float> DrawSigns(uint64_t seed, int64_t n) {
   const Pair key = {static_cast<uint32_t>(seed >> 32), static_cast<uint32_t>(seed)};
   std::vector<float> signs(static_cast<size_t>(n));
   const int64_t half = n / 2;
@@ -43,12 +47,18 @@ std::vector<float> TurboQuantSigns(uint64_t seed, int64_t n) {
   for (int64_t i = 0; i < half; ++i) {
     const Pair words =
         Threefry(key, {static_cast<uint32_t>(i), static_cast<uint32_t>(i + half + odd)});
-    signs[i] = SignOf(words[0]);
-    signs[i + half + odd] = SignOf(words[1]);
+    signs[i] = kSign(words[0]);
+    signs[i + half + odd] = kSign(words[1]);
   }
-  if (odd != 0) signs[half] = SignOf(Threefry(key, {static_cast<uint32_t>(half), 0})[0]);
+  if (odd != 0) signs[half] = kSign(Threefry(key, {static_cast<uint32_t>(half), 0})[0]);
   return signs;
 }
+
+}  // namespace
+
+std::vector<float> TurboQuantSigns(uint64_t seed, int64_t n) { return DrawSigns<SignOf>(seed, n); }
+
+std::vector<float> QjlSigns(int64_t n) { return DrawSigns<QjlSignOf>(kQjlSeed, n); }
 
 uint32_t Crc32(std::string_view bytes) {
   uint32_t crc = 0xFFFFFFFFu;

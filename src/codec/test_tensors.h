@@ -8,7 +8,6 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"

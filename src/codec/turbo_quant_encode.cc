@@ -111,6 +111,13 @@ void CountTurboQuantBoundaries(int codebook_entries, const float* x, int64_t n, 
                                      codes);
 }
 
+void RoundTurboQuant(int codebook_entries, const float* x, int64_t n, uint8_t* codes,
+                     float* units) {
+  CountTurboQuantBoundaries(codebook_entries, x, n, codes);
+  const float* stored = LloydMaxCodebook(codebook_entries).stored.data();
+  for (int64_t i = 0; i < n; ++i) units[i] = stored[codes[i]];
+}
+
 float TurboQuantRms(std::span<const float> group) {
   float sum = 0;
   for (const float value : group) sum += value * value;

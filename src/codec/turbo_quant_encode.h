@@ -37,6 +37,10 @@ bool EncodeTurboQuantRow(const TurboQuantSpec& spec, std::span<const float> row,
 // codes[i] = number of the codebook's boundaries <= x[i]. The two may not overlap.
 void CountTurboQuantBoundaries(int codebook_entries, const float* x, int64_t n, uint8_t* codes);
 
+// codes[i] = the cell of x[i], units[i] = what it stands for (the codebook's value as stored). What
+// a code means is known here and in the decoder, not to those who choose codes (quantize/ldlq.h).
+void RoundTurboQuant(int codebook_entries, const float* x, int64_t n, uint8_t* codes, float* units);
+
 // Root mean square of a group, at least 1e-7: the squares are summed in order, in f32.
 float TurboQuantRms(std::span<const float> group);
 

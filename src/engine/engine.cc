@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <iterator>
 #include <mutex>
 #include <thread>
 
@@ -52,15 +53,18 @@ Status EngineOptions::Validate() const {
   if (kv_tokens != 0) TQ_RETURN_IF_ERROR(CheckRange("kv_tokens", 2, kMaxTokens, kv_tokens));
   TQ_RETURN_IF_ERROR(CheckRange("max_sequences", 1, 4096, max_sequences));
   TQ_RETURN_IF_ERROR(CheckRange("max_queue", 1, 1 << 20, max_queue));
-  return CheckRange("prefill_chunk", 1, 1 << 16, prefill_chunk);
+  TQ_RETURN_IF_ERROR(CheckRange("prefill_chunk", 1, 1 << 16, prefill_chunk));
+  return CheckRange("state_checkpoints", -1, 1 << 16, state_checkpoints);
 }
 
 struct Engine::Impl {
   std::unique_ptr<Scheduler> scheduler;
   int64_t vocab_size = 0;
   std::shared_ptr<Wakeup> wakeup = std::make_shared<Wakeup>();
-  std::mutex mutex;                              // guards waiting and stop
-  std::deque<std::unique_ptr<Session>> waiting;  // oldest first
+  std::mutex mutex;                              // guards the next four
+  std::deque<std::unique_ptr<Session>> waiting;  // in the order of Session::Before
+  bool admitting = false;                        // one more, in the hands of the engine thread
+  int64_t num_submitted = 0;
   bool stop = false;
   std::thread thread;
 
@@ -68,27 +72,68 @@ struct Engine::Impl {
   // Between two steps. False when the engine stops.
   bool AdmitWaiting();
   void CancelAll();
+  // These require the lock.
+  // The first that can run, out of the queue; null: none.
+  std::unique_ptr<Session> TakeNext();
+  void Enqueue(std::unique_ptr<Session> session);
+  void EndCancelled();
+  int64_t num_waiting() const { return static_cast<int64_t>(waiting.size()) + admitting; }
 };
 
 void Engine::Impl::Run() {
   while (AdmitWaiting()) {
-    if (!scheduler->Step()) wakeup->Wait();
+    if (!scheduler->Step() && !scheduler->has_preempted()) wakeup->Wait();
   }
   CancelAll();
 }
 
-bool Engine::Impl::AdmitWaiting() {
-  scheduler->RetireEnded();
-  const std::lock_guard lock(mutex);
-  if (stop) return false;
+void Engine::Impl::Enqueue(std::unique_ptr<Session> session) {
+  auto place = waiting.end();
+  while (place != waiting.begin() && session->Before(**std::prev(place))) --place;
+  waiting.insert(place, std::move(session));
+}
+
+void Engine::Impl::EndCancelled() {
   std::erase_if(waiting, [](const std::unique_ptr<Session>& session) {
     const FinishReason reason = session->end_reason();
     if (reason == FinishReason::kNone) return false;
     session->Finish(reason);
     return true;
   });
-  while (!waiting.empty() && scheduler->Admit(waiting.front())) waiting.pop_front();
-  return true;
+}
+
+std::unique_ptr<Session> Engine::Impl::TakeNext() {
+  const auto next = std::find_if(waiting.begin(), waiting.end(),
+                                 [](const auto& session) { return !session->paused(); });
+  if (next == waiting.end()) return nullptr;
+  std::unique_ptr<Session> session = std::move(*next);
+  waiting.erase(next);
+  admitting = true;
+  return session;
+}
+
+bool Engine::Impl::AdmitWaiting() {
+  scheduler->RetireEnded();
+  std::unique_ptr<Session> refused;
+  while (true) {
+    std::unique_ptr<Session> session;
+    {
+      const std::lock_guard lock(mutex);
+      admitting = false;
+      for (std::unique_ptr<Session>& preempted : scheduler->TakePreempted()) {
+        Enqueue(std::move(preempted));
+      }
+      const bool full = refused != nullptr;
+      if (full) Enqueue(std::move(refused));
+      if (stop) return false;
+      EndCancelled();
+      if (full) return true;
+      session = TakeNext();
+    }
+    if (session == nullptr) return true;
+    // Not under the lock: it may copy pages and states.
+    if (!scheduler->Admit(session)) refused = std::move(session);
+  }
 }
 
 void Engine::Impl::CancelAll() {
@@ -106,12 +151,17 @@ Result<std::unique_ptr<Engine>> Engine::Create(std::unique_ptr<StepModel> model,
   TQ_RETURN_IF_ERROR(FillInLengths(model->max_position_embeddings(), options));
   auto impl = std::make_unique<Impl>();
   impl->vocab_size = model->vocab_size();
+  const bool has_state = KvCache::BytesPerSlot(model->Needs(options.kv_type)) > 0;
+  if (!has_state || !options.prefix_cache) options.state_checkpoints = 0;
+  if (options.state_checkpoints < 0) options.state_checkpoints = options.default_checkpoints();
   TQ_ASSIGN_OR_RETURN(
       impl->scheduler,
       Scheduler::Create(std::move(model), {.num_pages = KvCache::PagesFor(options.kv_tokens),
                                            .max_sequences = options.max_sequences,
                                            .prefill_chunk = options.prefill_chunk,
-                                           .kv_type = options.kv_type}));
+                                           .kv_type = options.kv_type,
+                                           .prefix_cache = options.prefix_cache,
+                                           .state_checkpoints = options.state_checkpoints}));
   return std::unique_ptr<Engine>(new Engine(options, std::move(impl)));
 }
 
@@ -132,17 +182,16 @@ Engine::~Engine() {
 Result<std::shared_ptr<TokenStream>> Engine::Submit(GenerateRequest request) {
   TQ_RETURN_IF_ERROR(request.Validate(impl_->vocab_size, options_.max_context));
   const auto stream = std::make_shared<TokenStream>(impl_->wakeup);
-  auto session = std::make_unique<Session>(std::move(request), impl_->vocab_size,
-                                           options_.max_context, stream);
   {
     const std::lock_guard lock(impl_->mutex);
-    if (impl_->waiting.size() >= static_cast<size_t>(options_.max_queue)) {
+    if (impl_->num_waiting() >= options_.max_queue) {
       return Busy(
           fmt::format("queue: expected fewer than {} waiting requests, found {}; try again "
                       "later",
-                      options_.max_queue, impl_->waiting.size()));
+                      options_.max_queue, impl_->num_waiting()));
     }
-    impl_->waiting.push_back(std::move(session));
+    impl_->Enqueue(std::make_unique<Session>(std::move(request), impl_->num_submitted++,
+                                             impl_->vocab_size, options_.max_context, stream));
   }
   impl_->wakeup->Notify();
   // The reader's own count: letting go of it cancels, whoever else holds the stream.
@@ -151,14 +200,24 @@ Result<std::shared_ptr<TokenStream>> Engine::Submit(GenerateRequest request) {
 }
 
 EngineStats Engine::stats() const {
+  const SchedulerCounters& counters = impl_->scheduler->counters();
+  const auto read = [](const std::atomic<int64_t>& counter) {
+    return counter.load(std::memory_order_relaxed);
+  };
   EngineStats stats;
-  stats.steps = impl_->scheduler->steps();
-  stats.running = impl_->scheduler->num_running();
-  stats.free_pages = impl_->scheduler->free_pages();
+  stats.steps = read(counters.steps);
+  stats.running = read(counters.running);
+  stats.free_pages = read(counters.available_pages);
   stats.total_pages = impl_->scheduler->total_pages();
   stats.kv_bytes_per_token = impl_->scheduler->kv_bytes_per_token();
+  stats.cached_pages = read(counters.cached_pages);
+  stats.checkpoints = read(counters.checkpoints);
+  stats.prefix_hits = read(counters.prefix_hits);
+  stats.cached_tokens = read(counters.cached_tokens);
+  stats.evicted_pages = read(counters.evicted_pages);
+  stats.preemptions = read(counters.preemptions);
   const std::lock_guard lock(impl_->mutex);
-  stats.waiting = static_cast<int64_t>(impl_->waiting.size());
+  stats.waiting = impl_->num_waiting();
   return stats;
 }
 

@@ -26,6 +26,11 @@ struct EngineOptions {
   int max_queue = 256;          // waiting; more are refused with kBusy
   int64_t prefill_chunk = 512;  // prompt tokens per step
   KvType kv_type = KvType::kF16;
+  bool prefix_cache = true;  // requests share what their prompts have in common
+  // Kept states of recurrent layers, for the prefix cache; -1: default_checkpoints().
+  // Without recurrent layers none is made.
+  int64_t state_checkpoints = -1;
+  int64_t default_checkpoints() const { return 4 + 2 * int64_t{max_sequences}; }
   // Errors: kInvalidArgument naming the field, the range and the value.
   Status Validate() const;
 };
@@ -34,9 +39,16 @@ struct EngineStats {
   int64_t steps = 0;
   int64_t running = 0;
   int64_t waiting = 0;
-  int64_t free_pages = 0;
+  int64_t free_pages = 0;  // that a request can have: unused, or kept by the prefix cache alone
   int64_t total_pages = 0;
   int64_t kv_bytes_per_token = 0;
+  // The prefix cache.
+  int64_t cached_pages = 0;   // in it now, also of running requests
+  int64_t checkpoints = 0;    // states in it now
+  int64_t prefix_hits = 0;    // requests that ended and had found something
+  int64_t cached_tokens = 0;  // what those found
+  int64_t evicted_pages = 0;
+  int64_t preemptions = 0;  // requests that gave way for want of pages or for a higher priority
 };
 
 class Engine {
@@ -50,8 +62,9 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Requests start in the order of their submission, each when a place and pages for its prompt and
-  // max_tokens are free. Dropping the returned pointer cancels; it may outlive the engine.
+  // Requests start in the order of their priority, then of their submission, each when a place and
+  // pages for its prompt are free. One that runs may have to give way and start again; its answer
+  // does not change. Dropping the returned pointer cancels; it may outlive the engine.
   // Errors: kInvalidArgument (what GenerateRequest::Validate refuses), kBusy (queue full).
   Result<std::shared_ptr<TokenStream>> Submit(GenerateRequest request);
   EngineStats stats() const;

@@ -1,11 +1,13 @@
 // FakeModel, for tests: a StepModel without weights. It writes every id into the KV pages and makes
 // the logits from all cached ids up to the token, so a wrong page, position or order changes the
-// answer.
+// answer. A recurrent one carries the same in its state too, and a state that is not that of the
+// pages changes the answer.
 #pragma once
 
 #include <cstring>
 #include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/check.h"
@@ -18,14 +20,16 @@ class FakeModel final : public StepModel {
   static constexpr int64_t kVocab = 97;
   using StepHook = std::function<void(const StepPlan&)>;
 
-  explicit FakeModel(int64_t max_context = 4096, StepHook hook = nullptr)
-      : max_context_(max_context), hook_(std::move(hook)) {}
+  explicit FakeModel(int64_t max_context = 4096, StepHook hook = nullptr, bool recurrent = false)
+      : max_context_(max_context), hook_(std::move(hook)), recurrent_(recurrent) {}
 
   int64_t vocab_size() const override { return kVocab; }
   int64_t max_position_embeddings() const override { return max_context_; }
   std::vector<CacheNeeds> Needs(KvType) const override {
-    return {{.paged = {{.type = KvType::kF32, .num_kv_heads = 1, .head_dim = 2, .v_head_dim = 2}}}};
+    return {{.paged = {{.type = KvType::kF32, .num_kv_heads = 1, .head_dim = 2, .v_head_dim = 2}},
+             .state_floats = recurrent_ ? 2 : 0}};
   }
+  std::string Fingerprint(KvType) const override { return "fake"; }
 
   void Forward(const StepPlan& plan, KvCache& cache, float* logits) override {
     if (hook_) hook_(plan);
@@ -35,15 +39,18 @@ class FakeModel final : public StepModel {
         const int64_t token = sequence.first_token + i;
         const int64_t position = sequence.start_position + i;
         TQ_CHECK(plan.positions[static_cast<size_t>(token)] == position);
-        std::memcpy(Place(cache, sequence, position), &plan.ids[static_cast<size_t>(token)], 4);
+        const int32_t id = plan.ids[static_cast<size_t>(token)];
+        std::memcpy(Place(cache, sequence, position), &id, 4);
+        const uint64_t state = recurrent_ ? AdvanceState(cache, sequence, position, id) : 0;
         if (next_logits == plan.logits_tokens.size()) continue;
         if (plan.logits_tokens[next_logits] != token) continue;
         uint64_t hash = kSeed;
         for (int64_t p = 0; p <= position; ++p) {
-          int32_t id = 0;
-          std::memcpy(&id, Place(cache, sequence, p), 4);
-          hash = Mix(hash, id);
+          int32_t cached = 0;
+          std::memcpy(&cached, Place(cache, sequence, p), 4);
+          hash = Mix(hash, cached);
         }
+        if (recurrent_ && state != hash) hash = ~hash;
         FillLogits(hash, {logits + next_logits * kVocab, size_t{kVocab}});
         ++next_logits;
       }
@@ -79,6 +86,16 @@ class FakeModel final : public StepModel {
       logits[id] = static_cast<float>(Mix(hash, static_cast<int32_t>(id)) >> 40) * 0x1.0p-21f;
     }
   }
+  static uint64_t AdvanceState(KvCache& cache, const SequencePlan& sequence, int64_t position,
+                               int32_t id) {
+    const StateRef states = cache.layer(0).State(0);
+    float* slot = states.base + sequence.state_slot * states.state_stride;
+    uint64_t state = kSeed;
+    if (position > 0) std::memcpy(&state, slot, sizeof(state));
+    state = Mix(state, id);
+    std::memcpy(slot, &state, sizeof(state));
+    return state;
+  }
   static std::byte* Place(KvCache& cache, const SequencePlan& sequence, int64_t position) {
     LayerCache::Paged& layer = cache.layer(0).paged[0];
     const int32_t page = sequence.pages[static_cast<size_t>(position / kPageTokens)];
@@ -87,6 +104,7 @@ class FakeModel final : public StepModel {
 
   int64_t max_context_;
   StepHook hook_;
+  bool recurrent_;
 };
 
 }  // namespace tq

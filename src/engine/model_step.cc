@@ -1,6 +1,8 @@
 // Engine::Create for a Model: the adapter from StepModel to Model::Forward.
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "backend/backend.h"
 #include "engine/engine.h"
 #include "engine/step_model.h"
@@ -18,6 +20,16 @@ class ModelStep final : public StepModel {
   int64_t vocab_size() const override { return model_.spec().vocab_size; }
   int64_t max_position_embeddings() const override { return model_.spec().max_position_embeddings; }
   std::vector<CacheNeeds> Needs(KvType type) const override { return model_.Needs(type); }
+  // The model itself is one object for the life of the engine; its sizes are named so that pages
+  // which outlive it are not taken for another's.
+  std::string Fingerprint(KvType type) const override {
+    const ModelSpec& spec = model_.spec();
+    return fmt::format("{} layers={} hidden={} vocab={} weights={} activations={} kv={} page={}",
+                       spec.model_type, spec.blocks.size(), spec.hidden_size, spec.vocab_size,
+                       model_.prepared_bytes(),
+                       backend_.activations() == ActivationMode::kF32 ? "f32" : "int8",
+                       type == KvType::kF32 ? "f32" : "f16", kPageTokens);
+  }
   void Forward(const StepPlan& plan, KvCache& cache, float* logits) override {
     scratch_.Reset();
     // The vector of ropes is lent, so that a steady state does not allocate it anew.

@@ -18,6 +18,20 @@ bool EndsCoverVocabulary(const GenerateRequest& request, int64_t vocab_size) {
   return std::unique(ends.begin(), ends.end()) - ends.begin() == vocab_size;
 }
 
+Status CheckExtras(const std::vector<TokenExtra>& extras, int64_t prompt_tokens) {
+  int64_t free = 0;
+  for (size_t i = 0; i < extras.size(); ++i) {
+    const TokenExtra& extra = extras[i];
+    if (extra.begin < free || extra.end <= extra.begin || extra.end > prompt_tokens) {
+      return InvalidArgument(
+          fmt::format("extras[{}]: expected a span of prompt ids inside [{}, {}), found [{}, {})",
+                      i, free, prompt_tokens, extra.begin, extra.end));
+    }
+    free = extra.end;
+  }
+  return Status::Ok();
+}
+
 }  // namespace
 
 Status GenerateRequest::Validate(int64_t vocab_size, int64_t max_context) const {
@@ -51,6 +65,7 @@ Status GenerateRequest::Validate(int64_t vocab_size, int64_t max_context) const 
                     "of the vocabulary among them; remove some",
                     vocab_size));
   }
+  TQ_RETURN_IF_ERROR(CheckExtras(extras, length));
   return sampling.Validate(vocab_size);
 }
 

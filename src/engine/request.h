@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "cache/prefix_key.h"
 #include "sampling/sampler.h"
 
 namespace tq {
@@ -17,6 +18,9 @@ struct GenerateRequest {
   int64_t min_tokens = 0;         // end and stop ids cannot come before this many tokens
   std::vector<int32_t> end_ids;   // end of turn: not part of the answer
   std::vector<int32_t> stop_ids;  // the caller's: likewise. Ids beyond the vocabulary never come
+  int priority = 0;               // the higher is served first; may push a lower one back
+  // What ids of the prompt stand for beyond themselves (images): part of the prefix cache's key.
+  std::vector<TokenExtra> extras;
 
   // Errors: kInvalidArgument naming the field, what was expected and found.
   Status Validate(int64_t vocab_size, int64_t max_context) const;
@@ -27,6 +31,7 @@ std::string_view FinishReasonName(FinishReason reason);
 
 struct GenerateStats {
   int64_t prompt_tokens = 0;
+  int64_t cached_tokens = 0;  // of the prompt: taken from the prefix cache, not computed
   int64_t generated_tokens = 0;
   double queue_seconds = 0;    // submitted -> first step begun
   double prefill_seconds = 0;  // first step begun -> first token

@@ -1,31 +1,45 @@
 #include "engine/scheduler.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "base/check.h"
 
 namespace tq {
 
 Result<std::unique_ptr<Scheduler>> Scheduler::Create(std::unique_ptr<StepModel> model,
                                                      const SchedulerOptions& options) {
-  TQ_ASSIGN_OR_RETURN(KvCache cache,
+  TQ_ASSIGN_OR_RETURN(KvCache kv,
                       KvCache::Create(model->Needs(options.kv_type), options.num_pages,
-                                      options.max_sequences));
+                                      options.max_sequences + options.state_checkpoints));
+  auto cache = std::make_unique<KvCache>(std::move(kv));
+  TQ_ASSIGN_OR_RETURN(PrefixCache prefix,
+                      PrefixCache::Create(*cache, {.enabled = options.prefix_cache,
+                                                   .max_checkpoints = options.state_checkpoints}));
   const int64_t logits_bytes =
       options.max_sequences * model->vocab_size() * static_cast<int64_t>(sizeof(float));
   TQ_ASSIGN_OR_RETURN(Buffer logits, Buffer::Allocate(static_cast<size_t>(logits_bytes)));
-  return std::unique_ptr<Scheduler>(
-      new Scheduler(std::move(model), options, std::move(cache), std::move(logits)));
+  return std::unique_ptr<Scheduler>(new Scheduler(std::move(model), options, std::move(cache),
+                                                  std::move(prefix), std::move(logits)));
 }
 
 Scheduler::Scheduler(std::unique_ptr<StepModel> model, const SchedulerOptions& options,
-                     KvCache cache, Buffer logits)
+                     std::unique_ptr<KvCache> cache, PrefixCache prefix, Buffer logits)
     : model_(std::move(model)),
       options_(options),
       cache_(std::move(cache)),
+      prefix_(std::move(prefix)),
+      fingerprint_(model_->Fingerprint(options.kv_type)),
       logits_(std::move(logits)) {
+  if (prefix_.enabled() && cache_->has_state()) {
+    checkpoints_.interval = KvCache::PagesFor(options_.prefill_chunk) * kPageTokens;
+    checkpoints_.max_count = options_.state_checkpoints;
+  }
   const auto max_sequences = static_cast<size_t>(options_.max_sequences);
   const size_t max_tokens = max_sequences + static_cast<size_t>(options_.prefill_chunk);
   running_.reserve(max_sequences);
   scheduled_.reserve(max_sequences);
+  shares_.reserve(max_sequences);
   plan_.sequences.reserve(max_sequences);
   plan_.logits_tokens.reserve(max_sequences);
   plan_.ids.reserve(max_tokens);
@@ -34,21 +48,89 @@ Scheduler::Scheduler(std::unique_ptr<StepModel> model, const SchedulerOptions& o
 }
 
 bool Scheduler::Admit(std::unique_ptr<Session>& session) {
-  if (running_.size() == static_cast<size_t>(options_.max_sequences)) return false;
-  if (!session->Reserve(cache_)) return false;
-  running_.push_back(std::move(session));
+  while (true) {
+    const bool has_place = running_.size() < static_cast<size_t>(options_.max_sequences);
+    // A page for each that runs, so that the new one is not sent away at once.
+    const auto spare_pages = static_cast<int64_t>(running_.size());
+    if (has_place && session->Start(caches(), spare_pages)) break;
+    TQ_CHECK(!running_.empty());
+    const size_t last = LastServed();
+    const Session& other = *running_[last];
+    const bool lower = other.priority() < session->priority();
+    // Pages are not kept for a reader that is behind.
+    const bool idle = has_place && other.paused() && other.priority() == session->priority();
+    if (!lower && !idle) return false;
+    Preempt(last);
+  }
+  const auto place = std::find_if(running_.begin(), running_.end(),
+                                  [&](const auto& other) { return session->Before(*other); });
+  running_.insert(place, std::move(session));
   UpdateCounters();
   return true;
 }
 
 bool Scheduler::Step() {
+  GrowPages();
+  SharePrefill();
   BuildPlan();
   if (scheduled_.empty()) return false;
-  model_->Forward(plan_, cache_, reinterpret_cast<float*>(logits_.data()));
-  steps_.fetch_add(1, std::memory_order_relaxed);
+  model_->Forward(plan_, *cache_, reinterpret_cast<float*>(logits_.data()));
+  counters_.steps.fetch_add(1, std::memory_order_relaxed);
   AcceptLogits();
   RetireEnded();
   return true;
+}
+
+void Scheduler::GrowPages() {
+  for (size_t i = 0; i < running_.size();) {
+    Session* session = running_[i].get();
+    if (session->in_prefill() || session->paused() || session->Grow(prefix_)) {
+      ++i;
+      continue;
+    }
+    const size_t last = LastServed();
+    // Whoever is served before it keeps its place in the order.
+    if (last < i) --i;
+    Preempt(last);
+  }
+}
+
+// Half of the chunk is for the session that is served first, the other half for those that need
+// least; what one leaves goes to the next. So the first is never held up by more than half, and a
+// short prompt never waits for a long one to end.
+void Scheduler::SharePrefill() {
+  shares_.clear();
+  for (const std::unique_ptr<Session>& session : running_) {
+    if (!session->in_prefill()) continue;
+    session->TakeUp(caches());
+    const bool waits =
+        prefix_.enabled() && std::any_of(shares_.begin(), shares_.end(), [&](const Share& share) {
+          return session->CanWaitFor(*share.session, checkpoints_);
+        });
+    if (waits) continue;
+    shares_.push_back(
+        {session.get(), session->ChunkTokens(options_.prefill_chunk, checkpoints_), 0});
+  }
+  if (shares_.empty()) return;
+  int64_t left = options_.prefill_chunk;
+  const auto give = [&left](Share& share, int64_t most) {
+    const int64_t more = std::min({share.wanted - share.given, most, left});
+    share.given += more;
+    left -= more;
+  };
+  Session* first = shares_.front().session;
+  give(shares_.front(), (left + 1) / 2);
+  std::sort(shares_.begin(), shares_.end(), [](const Share& a, const Share& b) {
+    if (a.session->priority() != b.session->priority()) {
+      return a.session->priority() > b.session->priority();
+    }
+    if (a.wanted != b.wanted) return a.wanted < b.wanted;
+    return a.session->Before(*b.session);
+  });
+  for (Share& share : shares_) {
+    if (share.session != first) give(share, left);
+  }
+  for (Share& share : shares_) give(share, left);
 }
 
 void Scheduler::BuildPlan() {
@@ -57,13 +139,13 @@ void Scheduler::BuildPlan() {
   plan_.sequences.clear();
   plan_.logits_tokens.clear();
   scheduled_.clear();
-  int64_t prefill_left = options_.prefill_chunk;
   for (const std::unique_ptr<Session>& session : running_) {
     int64_t num_tokens = 0;
     if (session->in_prefill()) {
-      num_tokens = std::min(session->num_pending(), prefill_left);
-      prefill_left -= num_tokens;
-    } else if (!session->stream().full()) {
+      const auto share = std::find_if(shares_.begin(), shares_.end(),
+                                      [&](const Share& s) { return s.session == session.get(); });
+      if (share != shares_.end()) num_tokens = share->given;
+    } else if (!session->paused()) {
       num_tokens = session->num_pending();
     }
     if (num_tokens == 0) continue;
@@ -76,7 +158,7 @@ void Scheduler::AcceptLogits() {
   const auto vocab_size = static_cast<size_t>(model_->vocab_size());
   float* row = reinterpret_cast<float*>(logits_.data());
   for (size_t i = 0; i < scheduled_.size(); ++i) {
-    if (!scheduled_[i]->EndStep(plan_.sequences[i])) continue;
+    if (!scheduled_[i]->EndStep(plan_.sequences[i], caches())) continue;
     scheduled_[i]->Accept({row, vocab_size});
     row += vocab_size;
   }
@@ -91,24 +173,55 @@ void Scheduler::RetireEnded() {
       Retire(i, reason);
     }
   }
+  UpdateCounters();
 }
 
 void Scheduler::CancelAll() {
   while (!running_.empty()) Retire(running_.size() - 1, FinishReason::kCancelled);
+  for (const std::unique_ptr<Session>& session : preempted_) {
+    session->Finish(FinishReason::kCancelled);
+  }
+  preempted_.clear();
+}
+
+// The lowest priority; among its sessions one whose reader is behind, else the youngest.
+size_t Scheduler::LastServed() const {
+  size_t last = running_.size() - 1;
+  if (running_[last]->paused()) return last;
+  for (size_t i = last; i-- > 0 && running_[i]->priority() == running_[last]->priority();) {
+    if (running_[i]->paused()) return i;
+  }
+  return last;
+}
+
+void Scheduler::Preempt(size_t index) {
+  std::unique_ptr<Session> session = std::move(running_[index]);
+  running_.erase(running_.begin() + static_cast<ptrdiff_t>(index));
+  session->Stop(caches());
+  preempted_.push_back(std::move(session));
+  counters_.preemptions.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Scheduler::Retire(size_t index, FinishReason reason) {
   const std::unique_ptr<Session> session = std::move(running_[index]);
   running_.erase(running_.begin() + static_cast<ptrdiff_t>(index));
-  session->ReleasePages(cache_);
-  // Before the stream ends: a reader that saw the end finds the pages free.
+  session->Stop(caches());
+  if (session->cached_tokens() > 0) counters_.prefix_hits.fetch_add(1, std::memory_order_relaxed);
+  counters_.cached_tokens.fetch_add(session->cached_tokens(), std::memory_order_relaxed);
+  // Before the stream ends: a reader that saw the end finds the pages available.
   UpdateCounters();
   session->Finish(reason);
 }
 
 void Scheduler::UpdateCounters() {
-  num_running_.store(static_cast<int64_t>(running_.size()), std::memory_order_relaxed);
-  free_pages_.store(cache_.free_pages(), std::memory_order_relaxed);
+  const auto set = [](std::atomic<int64_t>& counter, int64_t value) {
+    counter.store(value, std::memory_order_relaxed);
+  };
+  set(counters_.running, static_cast<int64_t>(running_.size()));
+  set(counters_.available_pages, prefix_.available());
+  set(counters_.cached_pages, prefix_.num_pages());
+  set(counters_.evicted_pages, prefix_.evicted_pages());
+  set(counters_.checkpoints, prefix_.num_checkpoints());
 }
 
 }  // namespace tq

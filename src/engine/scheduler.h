@@ -1,17 +1,20 @@
 // Scheduler: the running sessions and the steps that serve them. Each step mixes one id of every
-// decoding session with up to prefill_chunk prompt ids of the sessions in prefill, oldest first.
-// A session's pages are reserved for its longest run at admission, so a running one never fails for
-// want of memory. Thread: engine, but for the counters.
+// decoding session with up to prefill_chunk prompt ids of the sessions in prefill. Pages are taken
+// as they are needed; when none is left, the session that is served last gives way and starts again
+// later. Thread: engine, but for the counters.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "backend/backend.h"
 #include "backend/step_plan.h"
 #include "cache/kv_cache.h"
+#include "cache/prefix_cache.h"
 #include "engine/session.h"
 #include "engine/step_model.h"
 
@@ -22,6 +25,21 @@ struct SchedulerOptions {
   int max_sequences = 0;
   int64_t prefill_chunk = 0;
   KvType kv_type = KvType::kF16;
+  bool prefix_cache = true;
+  int64_t state_checkpoints = 0;
+};
+
+// Written by the engine thread, read by any.
+struct SchedulerCounters {
+  std::atomic<int64_t> steps{0};
+  std::atomic<int64_t> running{0};
+  std::atomic<int64_t> available_pages{0};
+  std::atomic<int64_t> cached_pages{0};
+  std::atomic<int64_t> evicted_pages{0};
+  std::atomic<int64_t> checkpoints{0};
+  std::atomic<int64_t> prefix_hits{0};
+  std::atomic<int64_t> cached_tokens{0};
+  std::atomic<int64_t> preemptions{0};
 };
 
 class Scheduler {
@@ -30,40 +48,56 @@ class Scheduler {
   static Result<std::unique_ptr<Scheduler>> Create(std::unique_ptr<StepModel> model,
                                                    const SchedulerOptions& options);
 
-  // Takes the session when a place and its pages are free; else leaves it and returns false.
+  // Takes the session when there is a place and pages for it, or can be: a session of lower
+  // priority gives way, and for pages one whose reader is behind. Else leaves it and returns false.
   bool Admit(std::unique_ptr<Session>& session);
   // Runs one step. False when no session can run now: none, or the streams of all are full.
   bool Step();
-  // Frees the pages of sessions that ended or were cancelled, then ends their streams.
+  // Gives back what sessions hold that ended or were cancelled, then ends their streams.
   void RetireEnded();
   void CancelAll();
+  // Those that gave way, to be admitted again.
+  bool has_preempted() const { return !preempted_.empty(); }
+  std::vector<std::unique_ptr<Session>> TakePreempted() { return std::exchange(preempted_, {}); }
 
-  // Any thread.
-  int64_t steps() const { return steps_.load(std::memory_order_relaxed); }
-  int64_t num_running() const { return num_running_.load(std::memory_order_relaxed); }
-  int64_t free_pages() const { return free_pages_.load(std::memory_order_relaxed); }
-  int64_t total_pages() const { return cache_.num_pages(); }
-  int64_t kv_bytes_per_token() const { return cache_.bytes_per_page() / kPageTokens; }
+  const SchedulerCounters& counters() const { return counters_; }  // any thread
+  int64_t total_pages() const { return cache_->num_pages(); }
+  int64_t kv_bytes_per_token() const { return cache_->bytes_per_page() / kPageTokens; }
 
  private:
-  Scheduler(std::unique_ptr<StepModel> model, const SchedulerOptions& options, KvCache cache,
-            Buffer logits);
+  Scheduler(std::unique_ptr<StepModel> model, const SchedulerOptions& options,
+            std::unique_ptr<KvCache> cache, PrefixCache prefix, Buffer logits);
+  SessionCaches caches() { return {*cache_, prefix_, fingerprint_, checkpoints_}; }
+  // Every session that decodes in this step gets the page it needs, or gives way.
+  void GrowPages();
+  void SharePrefill();
   void BuildPlan();
   void AcceptLogits();
+  // Index of the session that gives way first.
+  size_t LastServed() const;
+  void Preempt(size_t index);
   void Retire(size_t index, FinishReason reason);
   void UpdateCounters();
 
   std::unique_ptr<StepModel> model_;
   SchedulerOptions options_;
-  KvCache cache_;
-  Buffer logits_;                                  // [max_sequences, V]
-  std::vector<std::unique_ptr<Session>> running_;  // oldest first
+  std::unique_ptr<KvCache> cache_;
+  PrefixCache prefix_;
+  std::string fingerprint_;
+  CheckpointRule checkpoints_;
+  Buffer logits_;                                    // [max_sequences, V]
+  std::vector<std::unique_ptr<Session>> running_;    // in the order of Session::Before
+  std::vector<std::unique_ptr<Session>> preempted_;  // likewise
   // Reused by every step: a steady state allocates nothing.
+  struct Share {
+    Session* session;
+    int64_t wanted;
+    int64_t given;
+  };
   StepPlan plan_;
   std::vector<Session*> scheduled_;  // the session of each plan_.sequences
-  std::atomic<int64_t> steps_{0};
-  std::atomic<int64_t> num_running_{0};
-  std::atomic<int64_t> free_pages_{0};
+  std::vector<Share> shares_;        // of this step's chunk of prefill
+  SchedulerCounters counters_;
 };
 
 }  // namespace tq

@@ -1,4 +1,4 @@
-// Session: one request on its way: its ids, page table, sampler and limits. It moves no data and
+// Session: one request on its way: its ids, what it holds in the caches, sampler and limits. It
 // knows no other session; the scheduler decides when it runs. Thread: created by Submit, then the
 // engine.
 #pragma once
@@ -7,36 +7,63 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "backend/step_plan.h"
-#include "cache/kv_cache.h"
+#include "cache/prefix_cache.h"
+#include "engine/checkpoint_rule.h"
 #include "engine/request.h"
 #include "engine/token_stream.h"
 #include "sampling/sampler.h"
 
 namespace tq {
 
+// Where a session's memory comes from.
+struct SessionCaches {
+  KvCache& kv;
+  PrefixCache& prefix;
+  std::string_view fingerprint;
+  CheckpointRule checkpoints;
+};
+
 class Session {
  public:
-  // Requires: request.Validate(vocab_size, max_context) is ok.
-  Session(GenerateRequest request, int64_t vocab_size, int64_t max_context,
+  // number: of its submission. Requires: request.Validate(vocab_size, max_context) is ok.
+  Session(GenerateRequest request, int64_t number, int64_t vocab_size, int64_t max_context,
           std::shared_ptr<TokenStream> stream);
 
-  // Reserves memory and pages for the longest run. False (and no change) when pages are missing.
-  bool Reserve(KvCache& cache);
-  void ReleasePages(KvCache& cache);
-
+  // Whether it is served first: the higher priority, then the earlier submission.
+  bool Before(const Session& other) const;
+  int priority() const { return priority_; }
   TokenStream& stream() { return *stream_; }
-  bool in_prefill() const { return stats_.generated_tokens == 0; }
+  // Its reader is behind: it cannot take another id now.
+  bool paused() const { return stream_->full(); }
+
+  // Takes a slot, whatever of its ids the prefix cache knows, and pages for the rest; leaves
+  // spare_pages available. False (and no change) when pages are missing. Requires: a free slot.
+  bool Start(const SessionCaches& caches, int64_t spare_pages);
+  // Gives everything back; what was computed stays in the prefix cache. It may Start again.
+  void Stop(const SessionCaches& caches);
+
   // Ids whose K and V are not in the cache yet: the rest of the prompt, or the last id.
-  int64_t num_pending() const { return static_cast<int64_t>(ids_.size()) - num_cached_; }
+  int64_t num_pending() const { return static_cast<int64_t>(ids_.size()) - cache_.length; }
+  bool in_prefill() const { return num_pending() > 1 || stats_.generated_tokens == 0; }
+  // Takes up what others have computed of its prompt since.
+  void TakeUp(const SessionCaches& caches);
+  // How many pending ids the next chunk may have: at most `most`, not beyond a checkpoint.
+  int64_t ChunkTokens(int64_t most, const CheckpointRule& rule) const;
+  // Whether `leader` is about to compute, and to share, what this one needs next.
+  bool CanWaitFor(const Session& leader, const CheckpointRule& rule) const;
+  // Makes room for the next id. False when there is no page for it.
+  bool Grow(PrefixCache& prefix);
 
   // Appends the next num_tokens pending ids to the plan, and wants logits if no id stays pending.
   // The page table is lent to the plan until EndStep.
   void BeginStep(int64_t num_tokens, StepPlan& plan);
-  // Takes the page table back. True when the step gives logits: then call Accept.
-  bool EndStep(SequencePlan& sequence);
+  // Takes the page table back and shares what was computed. True when the step gives logits: then
+  // call Accept.
+  bool EndStep(SequencePlan& sequence, const SessionCaches& caches);
   // Draws the next id from the logits of the last one (changed in place) and hands it to the
   // stream, or sets end_reason().
   void Accept(std::span<float> logits);
@@ -45,19 +72,29 @@ class Session {
   FinishReason end_reason() const;
   // Ends the stream. The session is of no use afterwards.
   void Finish(FinishReason reason);
+  // Prompt tokens that were not computed.
+  int64_t cached_tokens() const { return stats_.cached_tokens; }
 
  private:
   using Clock = std::chrono::steady_clock;
 
+  PrefixTokens tokens() const { return {ids_, extras_}; }
+  int64_t NextCheckpoint(const CheckpointRule& rule) const {
+    return rule.Next(cache_.length, stats_.prompt_tokens, cache_.branch);
+  }
+  void Adopt(const SessionCaches& caches, const PrefixMatch& match);
+
   std::vector<int32_t> ids_;      // prompt, then generated
   std::vector<int32_t> end_ids_;  // end and stop ids of the vocabulary, sorted
-  std::vector<int32_t> pages_;
-  int32_t state_slot_ = -1;
+  std::vector<TokenExtra> extras_;
+  SequenceCache cache_;
   Sampler sampler_;
   std::shared_ptr<TokenStream> stream_;
+  int64_t number_;
+  int priority_;
   int64_t min_tokens_;
-  int64_t max_tokens_;  // bounded by the context
-  int64_t num_cached_ = 0;
+  int64_t max_tokens_;    // bounded by the context
+  bool stopped_ = false;  // it starts again if it starts
   FinishReason end_reason_ = FinishReason::kNone;
   GenerateStats stats_;
   Clock::time_point submitted_ = Clock::now();

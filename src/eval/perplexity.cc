@@ -54,23 +54,26 @@ double NegativeLogLikelihood(std::span<const float> logits, int32_t id) {
   return std::log(sum) + largest - static_cast<double>(logits[static_cast<size_t>(id)]);
 }
 
-Result<PerplexityReport> Perplexity(const Model& model, Backend& backend,
-                                    std::span<const int32_t> ids,
-                                    const PerplexityOptions& options) {
+Result<int64_t> CountChunks(int64_t num_ids, const PerplexityOptions& options) {
   if (options.seq_len < 2 || options.num_samples < 1) {
     return InvalidArgument(
         fmt::format("expected chunks of at least 2 tokens and at least 1 of them, found {} and {}",
                     options.seq_len, options.num_samples));
   }
+  const int64_t chunks = std::min(options.num_samples, num_ids / options.seq_len);
+  if (chunks > 0) return chunks;
+  return InvalidArgument(fmt::format(
+      "expected a text of at least {} tokens (one chunk), found {}: take a longer text or a "
+      "shorter chunk",
+      options.seq_len, num_ids));
+}
+
+Result<PerplexityReport> Perplexity(const Model& model, Backend& backend,
+                                    std::span<const int32_t> ids,
+                                    const PerplexityOptions& options) {
   const int64_t vocab_size = model.spec().vocab_size;
   PerplexityReport report;
-  report.chunks = std::min(options.num_samples, static_cast<int64_t>(ids.size()) / options.seq_len);
-  if (report.chunks == 0) {
-    return InvalidArgument(fmt::format(
-        "expected a text of at least {} tokens (one chunk), found {}: take a longer text or a "
-        "shorter chunk",
-        options.seq_len, ids.size()));
-  }
+  TQ_ASSIGN_OR_RETURN(report.chunks, CountChunks(static_cast<int64_t>(ids.size()), options));
   report.tokens = report.chunks * options.seq_len;
   report.targets = report.chunks * (options.seq_len - 1);
   TQ_ASSIGN_OR_RETURN(const std::unique_ptr<ForwardRunner> runner,

@@ -39,6 +39,10 @@ std::string JoinNonBlankLines(std::string_view text);
 // -log softmax(logits)[id], in f64.
 double NegativeLogLikelihood(std::span<const float> logits, int32_t id);
 
+// Whole chunks in a text of num_ids, at most num_samples. Errors: kInvalidArgument when there is
+// none.
+Result<int64_t> CountChunks(int64_t num_ids, const PerplexityOptions& options);
+
 // Non-overlapping chunks of seq_len ids from the start; a shorter rest is left out.
 // Errors: kInvalidArgument (fewer ids than one chunk, ids beyond the vocabulary, a chunk longer
 // than the context), kCancelled, kOutOfMemory.

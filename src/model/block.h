@@ -61,6 +61,8 @@ class Block {
   virtual void Forward(StepContext& step, Residuals& residuals, KvCache& cache,
                        size_t layer) const = 0;
   virtual void VisitWeights(WeightVisitor visit, void* context) const = 0;
+  // Of tables whose rows are read from the checkpoint's files when they are wanted.
+  virtual int64_t mapped_bytes() const { return 0; }
 };
 
 // A norm over hidden_size with its weight.

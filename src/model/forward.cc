@@ -1,4 +1,7 @@
 // The forward pass: embed, then each block, then the head for the tokens whose logits are wanted.
+#include <algorithm>
+
+#include "base/check.h"
 #include "model/model.h"
 #include "model/rope.h"
 
@@ -13,6 +16,32 @@ const float* GatherRows(StepContext& step, const float* x, int64_t n) {
   float* out = step.Floats(count * n);
   step.backend.CopyRows({x, n, out, n, count, n, tokens.data()});
   return out;
+}
+
+// Plans are made by our own schedulers: one that does not fit is a bug.
+void CheckInputs(const StepPlan& plan, int64_t hidden, bool conditions) {
+  const int64_t num_tokens = plan.num_tokens();
+  TQ_CHECK(plan.axis_positions.empty() ||
+           static_cast<int64_t>(plan.axis_positions.size()) == kPositionAxes * num_tokens);
+  for (const EmbeddingSpan& span : plan.embeddings) {
+    TQ_CHECK(span.first_token >= 0 && span.num_tokens >= 0 &&
+             span.num_tokens <= num_tokens - span.first_token);
+    TQ_CHECK(static_cast<int64_t>(span.rows.size()) == span.num_tokens * hidden);
+    TQ_CHECK(span.use == EmbeddingUse::kReplace || conditions);
+  }
+}
+
+// The rows of the step's spans of that use, each at its tokens' place in x [T, hidden]. False when
+// there are none.
+bool PlaceEmbeddings(StepContext& step, EmbeddingUse use, int64_t hidden, float* x) {
+  bool any = false;
+  for (const EmbeddingSpan& span : step.plan.embeddings) {
+    if (span.use != use) continue;
+    any = true;
+    step.backend.CopyRows(
+        {span.rows.data(), hidden, x + span.first_token * hidden, hidden, span.num_tokens, hidden});
+  }
+  return any;
 }
 
 }  // namespace
@@ -42,9 +71,14 @@ Residuals Model::Embed(StepContext& step) const {
   float* x = streams ? step.Floats(rows * hidden) : residuals.x;
   step.backend.Embed({parts_.embed.get(), step.plan.ids, spec_.embed_scale, x});
   if (spec_.embed_norm) Norm{*spec_.embed_norm, {}}.Apply(step, x, x, rows, hidden);
+  PlaceEmbeddings(step, EmbeddingUse::kReplace, hidden, x);
   if (parts_.per_layer) residuals.per_layer_inputs = parts_.per_layer->Compute(step, x);
   if (parts_.self_conditioning && !step.plan.causal) {
-    parts_.self_conditioning->Apply(step, step.soft_embeddings, x);
+    const ScratchScope scope(step.scratch);
+    float* last = step.Floats(rows * hidden);
+    std::fill_n(last, rows * hidden, 0.0f);
+    const bool any = PlaceEmbeddings(step, EmbeddingUse::kCondition, hidden, last);
+    parts_.self_conditioning->Apply(step, any ? last : nullptr, x);
   }
   for (int s = 0; streams && s < spec_.num_streams; ++s) {
     step.backend.CopyRows(
@@ -59,10 +93,14 @@ void Model::Forward(StepContext& step, KvCache& cache, float* logits) const {
   const int64_t num_tokens = plan.num_tokens();
   const int64_t hidden = spec_.hidden_size;
   const int64_t width = hidden * spec_.num_streams;
+  CheckInputs(plan, hidden, parts_.self_conditioning && !plan.causal);
   step.rope_specs = &spec_.ropes;
   step.ropes.clear();
-  for (const RopeSpec& rope : spec_.ropes)
-    step.ropes.push_back(MakeRopeTable(rope, plan.positions, step.scratch));
+  for (const RopeSpec& rope : spec_.ropes) {
+    const bool one_axis = rope.axes.empty() || plan.axis_positions.empty();
+    step.ropes.push_back(MakeRopeTable(rope, one_axis ? plan.positions : plan.axis_positions,
+                                       num_tokens, step.scratch));
+  }
 
   Residuals residuals = Embed(step);
   if (step.observer != nullptr) step.observer->OnHidden(0, residuals.x, num_tokens, width);

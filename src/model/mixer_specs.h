@@ -20,7 +20,9 @@ struct NormSpec {
 
 // Rotary frequencies, ready to use (model/rope.h makes them from config.json).
 struct RopeSpec {
-  std::vector<float> inv_freq;    // [rotary_dim / 2]
+  std::vector<float> inv_freq;  // [rotary_dim / 2]
+  // [rotary_dim / 2]: the axis of the position that turns each pair (mrope); empty: axis 0 all.
+  std::vector<uint8_t> axes;
   float attention_factor = 1.0f;  // multiplies cos and sin
   int rotary_dim() const { return static_cast<int>(inv_freq.size()) * 2; }
 };

@@ -74,6 +74,12 @@ int64_t Model::prepared_bytes() const {
   return bytes;
 }
 
+int64_t Model::mapped_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& block : parts_.blocks) bytes += block->mapped_bytes();
+  return bytes;
+}
+
 namespace {
 
 // Which share of the experts' weights a token reads: top_k of num_experts.

@@ -44,6 +44,9 @@ class Model {
   };
   std::vector<NamedWeight> Weights() const;
   int64_t prepared_bytes() const;
+  // Tables that stay in the mapped checkpoint (weights/row_table.h): not resident, not in
+  // prepared_bytes. The source may go; its files stay mapped.
+  int64_t mapped_bytes() const;
   // Bytes of weights that one decode step of one sequence reads.
   int64_t decode_bytes() const;
 

@@ -88,6 +88,38 @@ void ApplyFactors(ConfigReader& dict, std::vector<double>& inv) {
   }
 }
 
+// mrope: counts of pairs that turn by time, height and width; one after another, or dealt out in
+// turn until an axis has its count (the rest: time).
+std::vector<uint8_t> ReadAxes(ConfigReader& dict, size_t num_pairs) {
+  const bool interleaved = dict.Bool("mrope_interleaved", false);
+  const std::vector<int64_t> section = dict.IntList("mrope_section");
+  if (section.empty()) return {};
+  int64_t sum = 0;
+  std::string found;
+  for (const int64_t count : section) {
+    found += (found.empty() ? "" : ", ") + std::to_string(count);
+    // Not above the whole: the sum cannot wrap.
+    sum += count >= 0 && count <= static_cast<int64_t>(num_pairs) ? count : int64_t{1} << 32;
+  }
+  if (section.size() != kPositionAxes || sum != static_cast<int64_t>(num_pairs)) {
+    dict.Fail(Corrupt(dict.where() + ": mrope_section: expected " + std::to_string(kPositionAxes) +
+                      " counts that make up " + std::to_string(num_pairs) +
+                      " (half of the rotary dims), found [" + found + "]"));
+    return {};
+  }
+  std::vector<uint8_t> axes(num_pairs, 0);
+  for (size_t j = 0; j < num_pairs; ++j) {
+    const auto pair = static_cast<int64_t>(j);
+    if (interleaved) {
+      const size_t turn = j % kPositionAxes;
+      if (pair < kPositionAxes * section[turn]) axes[j] = static_cast<uint8_t>(turn);
+    } else {
+      axes[j] = pair < section[0] ? 0 : pair < section[0] + section[1] ? 1 : 2;
+    }
+  }
+  return axes;
+}
+
 }  // namespace
 
 RopeSpec RopeFromDict(ConfigReader& reader, const Json* json, double theta, int head_dim,
@@ -98,8 +130,7 @@ RopeSpec RopeFromDict(ConfigReader& reader, const Json* json, double theta, int 
   theta = dict.Number("rope_theta", theta);
   Scaling scaling;
   scaling.type = dict.String("rope_type", dict.String("type", "default"));
-  // Several position axes matter to images only: text has the same position on each.
-  dict.Ignore({"type", "finetuned", "mrope_section", "mrope_interleaved", "llama_4_scaling_beta"});
+  dict.Ignore({"type", "finetuned", "llama_4_scaling_beta"});
   scaling.factor = dict.Number("factor", 1.0);
   scaling.original = dict.Number("original_max_position_embeddings",
                                  static_cast<double>(defaults.max_position_embeddings));
@@ -116,6 +147,7 @@ RopeSpec RopeFromDict(ConfigReader& reader, const Json* json, double theta, int 
     return spec;
   }
   std::vector<double> inv(static_cast<size_t>(rotary_dim / 2));
+  spec.axes = ReadAxes(dict, inv.size());
   for (size_t j = 0; j < inv.size(); ++j) {
     inv[j] = PowF64(theta, -2.0 * static_cast<double>(j) / rotary_dim);
   }
@@ -168,15 +200,16 @@ const Json* RopeDictOf(ConfigReader& reader, std::string_view layer_type) {
 }
 
 RopeTable MakeRopeTable(const RopeSpec& spec, std::span<const int32_t> positions,
-                        Scratch& scratch) {
+                        int64_t num_tokens, Scratch& scratch) {
   const size_t half = spec.inv_freq.size();
-  const auto num_tokens = positions.size();
-  float* cos = scratch.Alloc<float>(num_tokens * half);
-  float* sin = scratch.Alloc<float>(num_tokens * half);
-  for (size_t t = 0; t < num_tokens; ++t) {
-    const auto position = static_cast<float>(positions[t]);
+  const auto n = static_cast<size_t>(num_tokens);
+  const bool one_axis = positions.size() == n || spec.axes.empty();
+  float* cos = scratch.Alloc<float>(n * half);
+  float* sin = scratch.Alloc<float>(n * half);
+  for (size_t t = 0; t < n; ++t) {
     for (size_t j = 0; j < half; ++j) {
-      const float angle = position * spec.inv_freq[j];
+      const size_t axis = one_axis ? 0 : spec.axes[j];
+      const float angle = static_cast<float>(positions[axis * n + t]) * spec.inv_freq[j];
       double s = 0;
       double c = 0;
       SinCosF64(static_cast<double>(angle), &s, &c);

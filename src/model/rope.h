@@ -28,8 +28,10 @@ RopeSpec RopeFromDict(ConfigReader& reader, const Json* dict, double theta, int 
 // rope_parameters[layer_type], of configs that give each type of layer its own; null when absent.
 const Json* RopeDictOf(ConfigReader& reader, std::string_view layer_type);
 
-// cos, sin [positions, rotary_dim / 2], in scratch memory.
-RopeTable MakeRopeTable(const RopeSpec& spec, std::span<const int32_t> positions, Scratch& scratch);
+// cos, sin [num_tokens, rotary_dim / 2], in scratch memory. positions: [num_tokens], the same on
+// every axis, or [kPositionAxes, num_tokens].
+RopeTable MakeRopeTable(const RopeSpec& spec, std::span<const int32_t> positions,
+                        int64_t num_tokens, Scratch& scratch);
 
 // Heads side by side, x [T, num_heads, head_dim]; the rotary dims begin at `offset`.
 struct RopeHeads {

@@ -26,6 +26,17 @@ constexpr Arch kArchs[] = {
 #undef ARCH
 };
 
+struct Wrapper {
+  std::string_view name;
+  std::string_view text;  // model_type of the text_config, when it names none
+};
+
+constexpr Wrapper kWrappers[] = {
+#define WRAPPER(name, text) {name, text},
+#include "model/arch/wrapper_list.inc"
+#undef WRAPPER
+};
+
 // Keys that describe training, files or defaults of other programs, never the forward pass.
 constexpr std::string_view kHarmlessKeys[] = {"_name_or_path",
                                               "architectures",
@@ -80,7 +91,7 @@ size_t EditDistance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-Status UnknownModelType(const std::string& name) {
+Status UnknownModelType(const std::string& where, const std::string& name) {
   std::vector<std::string> known = KnownModelTypes();
   const std::string_view wanted = std::string_view(name).substr(0, 64);
   std::stable_sort(known.begin(), known.end(), [&](const std::string& a, const std::string& b) {
@@ -88,7 +99,7 @@ Status UnknownModelType(const std::string& name) {
   });
   std::string nearest;
   for (const std::string& type : known) nearest += (nearest.empty() ? "" : ", ") + type;
-  return Unsupported("config.json: model_type \"" + std::string(wanted) +
+  return Unsupported(where + ": model_type \"" + std::string(wanted) +
                      "\" is not known; known (nearest first): " + nearest);
 }
 
@@ -122,6 +133,23 @@ const Json& TextConfig(const Json& config) {
 }  // namespace
 
 namespace {
+
+// The architecture of a model_type, or of the one that a wrapper's text_config names.
+Result<const Arch*> FindArch(const std::string& model_type, bool wrapped, ConfigReader& text) {
+  std::string name = model_type;
+  std::string where = "config.json";
+  for (const Wrapper& wrapper : kWrappers) {
+    if (wrapper.name != model_type) continue;
+    name = wrapper.text;
+    if (wrapped) name = text.String("model_type", name);
+    where = text.where();
+  }
+  TQ_RETURN_IF_ERROR(text.status());
+  const auto* arch = std::find_if(std::begin(kArchs), std::end(kArchs),
+                                  [&](const Arch& candidate) { return candidate.name == name; });
+  if (arch == std::end(kArchs)) return UnknownModelType(where, name);
+  return arch;
+}
 
 // What the ops take for granted (backend/ops*.h): rotary dims inside their heads, even head sizes,
 // few enough snapshots.
@@ -190,6 +218,7 @@ void UnfoldNorms(ModelSpec& spec) {
 std::vector<std::string> KnownModelTypes() {
   std::vector<std::string> out;
   for (const Arch& arch : kArchs) out.emplace_back(arch.name);
+  for (const Wrapper& wrapper : kWrappers) out.emplace_back(wrapper.name);
   std::sort(out.begin(), out.end());
   return out;
 }
@@ -198,16 +227,12 @@ Result<ModelSpec> ParseModelSpec(const Json& config, const CheckpointFacts& fact
   ConfigReader outer(config, "config.json");
   TQ_RETURN_IF_ERROR(outer.status());
   const std::string model_type = outer.String("model_type", "");
-  const auto* arch = std::find_if(std::begin(kArchs), std::end(kArchs), [&](const Arch& candidate) {
-    return candidate.name == model_type;
-  });
-  TQ_RETURN_IF_ERROR(outer.status());
-  if (arch == std::end(kArchs)) return UnknownModelType(model_type);
-  TQ_RETURN_IF_ERROR(CheckQuantization(outer));
-
   const Json& text = TextConfig(config);
   const bool wrapped = &text != &config;
   ConfigReader reader(text, wrapped ? "config.json: text_config" : "config.json");
+  TQ_RETURN_IF_ERROR(outer.status());
+  TQ_ASSIGN_OR_RETURN(const Arch* arch, FindArch(model_type, wrapped, reader));
+  TQ_RETURN_IF_ERROR(CheckQuantization(outer));
   TQ_RETURN_IF_ERROR(CheckQuantization(reader));
   ModelSpec spec = arch->parse(reader);
   spec.model_type = model_type;

@@ -164,13 +164,79 @@ TEST(Rope, YarnWithoutTruncation) {
   EXPECT_NEAR(spec.inv_freq[12] / base(12), ramp / 32 + 1 - ramp, 1e-5);
 }
 
+RopeSpec SectionedRope(const Json& section, bool interleaved, std::string* error = nullptr) {
+  const Json config = {{"rope_parameters",
+                        {{"rope_type", "default"},
+                         {"rope_theta", 1e7},
+                         {"mrope_section", section},
+                         {"mrope_interleaved", interleaved}}}};
+  ConfigReader reader(config, "config.json");
+  RopeSpec spec = ReadRope(reader, 64, {10000.0, 4096});
+  if (error != nullptr) *error = reader.status().message();
+  return spec;
+}
+
+TEST(Rope, SectionsSayWhichAxisTurnsAPair) {
+  std::string axes;
+  for (const uint8_t axis : SectionedRope({11, 11, 10}, true).axes) axes += "thw"[axis];
+  EXPECT_EQ(axes, "thwthwthwthwthwthwthwthwthwthwth");
+  axes.clear();
+  for (const uint8_t axis : SectionedRope({16, 12, 4}, true).axes) axes += "thw"[axis];
+  EXPECT_EQ(axes, "thwthwthwthwthtthtthtthtthtthtth");
+  axes.clear();
+  for (const uint8_t axis : SectionedRope({16, 12, 4}, false).axes) axes += "thw"[axis];
+  EXPECT_EQ(axes, "tttttttttttttttthhhhhhhhhhhhwwww");
+}
+
+TEST(Rope, SectionsMustMakeUpThePairs) {
+  const Json wrong[] = {{11, 11, 11}, {16, 16}, {-1, 17, 16}, {9007199254740993, 1, 1}};
+  for (const Json& section : wrong) {
+    std::string error;
+    SectionedRope(section, true, &error);
+    EXPECT_NE(error.find("mrope_section: expected 3 counts that make up 32 (half of the rotary "
+                         "dims), found ["),
+              std::string::npos)
+        << error;
+  }
+}
+
+TEST(Rope, AxesTurnTheirOwnPairs) {
+  for (const bool interleaved : {true, false}) {
+    const RopeSpec spec = SectionedRope({11, 11, 10}, interleaved);
+    const std::vector<int32_t> positions = {5, 1000, 5, 7, 900, 123};  // [3, 2]
+    Scratch scratch;
+    const RopeTable table = MakeRopeTable(spec, positions, 2, scratch);
+    for (int t = 0; t < 2; ++t) {
+      for (int j = 0; j < 32; ++j) {
+        int axis = j < 11 ? 0 : j < 22 ? 1 : 2;
+        if (interleaved) axis = j % 3;
+        const double inv = static_cast<double>(static_cast<float>(std::pow(1e7, -2.0 * j / 64)));
+        const double angle = positions[static_cast<size_t>(axis * 2 + t)] * inv;
+        EXPECT_NEAR(table.cos[t * 32 + j], std::cos(angle), 1e-4) << t << " " << j;
+        EXPECT_NEAR(table.sin[t * 32 + j], std::sin(angle), 1e-4) << t << " " << j;
+      }
+    }
+  }
+}
+
+TEST(Rope, EqualAxesAreOneAxis) {
+  const RopeSpec spec = SectionedRope({11, 11, 10}, true);
+  const std::vector<int32_t> one = {3, 70000};
+  const std::vector<int32_t> three = {3, 70000, 3, 70000, 3, 70000};
+  Scratch scratch;
+  const RopeTable a = MakeRopeTable(spec, one, 2, scratch);
+  const RopeTable b = MakeRopeTable(spec, three, 2, scratch);
+  EXPECT_TRUE(std::equal(a.cos, a.cos + 64, b.cos));
+  EXPECT_TRUE(std::equal(a.sin, a.sin + 64, b.sin));
+}
+
 TEST(Rope, TableUsesAbsolutePositions) {
   RopeSpec spec;
   spec.inv_freq = {1.0f, 0.01f};
   spec.attention_factor = 2.0f;
   const std::vector<int32_t> positions = {0, 1000};
   Scratch scratch;
-  const RopeTable table = MakeRopeTable(spec, positions, scratch);
+  const RopeTable table = MakeRopeTable(spec, positions, 2, scratch);
   EXPECT_EQ(table.rotary_dim, 4);
   EXPECT_EQ(table.cos[0], 2.0f);
   EXPECT_EQ(table.sin[1], 0.0f);

@@ -32,7 +32,8 @@ class HiddenObserver {
 class InputObserver {
  public:
   virtual ~InputObserver() = default;
-  // names: of the matrices, without ".weight". x [num_tokens, cols], not rotated.
+  // names: of the matrices, without ".weight". x [num_tokens, cols], not rotated. An expert that no
+  // token was sent to has num_tokens 0.
   virtual void OnInput(std::span<const std::string_view> names, const float* x, int64_t num_tokens,
                        int64_t cols) = 0;
 };
@@ -45,8 +46,6 @@ struct StepContext {
   std::vector<RopeTable> ropes;  // filled by Forward, one per ModelSpec::ropes
   InputObserver* input_observer = nullptr;
   const std::vector<RopeSpec>* rope_specs = nullptr;  // set by Forward: ModelSpec::ropes
-  // [T, hidden]: what a denoising pass predicted last, as embeddings; null: nothing yet.
-  const float* soft_embeddings = nullptr;
 
   int64_t num_tokens() const { return plan.num_tokens(); }
   // Uninitialised floats until the innermost ScratchScope ends.

@@ -41,15 +41,16 @@ class Accumulator : public InputObserver {
  public:
   Accumulator(std::span<const Input> inputs, ThreadPool& pool) : pool_(pool) {
     for (const Input& input : inputs) {
-      sums_[input.name()].resize(static_cast<size_t>(input.cols * input.cols));
+      sums_[input.name()].values.resize(static_cast<size_t>(input.cols * input.cols));
     }
   }
 
   void OnInput(std::span<const std::string_view> names, const float* x, int64_t num_tokens,
                int64_t cols) override {
     const auto found = sums_.find(*names.begin());
-    if (found == sums_.end()) return;
-    float* sums = found->second.data();
+    if (found == sums_.end() || num_tokens == 0) return;
+    found->second.rows += num_tokens;
+    float* sums = found->second.values.data();
     const int64_t panels = cols / kPanel;
     panels_.resize(static_cast<size_t>(num_tokens * cols));
     // A panel's rows are neighbours in memory, so that no width is unkind to the caches.
@@ -71,21 +72,27 @@ class Accumulator : public InputObserver {
     });
   }
 
-  // The whole symmetric matrix.
-  std::span<const float> Sums(const Input& input) {
-    std::vector<float>& h = sums_.find(input.name())->second;
+  struct Sums {
+    std::vector<float> values;  // the lower triangle
+    int64_t rows = 0;           // that were added
+  };
+
+  // With the whole symmetric matrix.
+  const Sums& Finished(const Input& input) {
+    Sums& sums = sums_.find(input.name())->second;
     for (int64_t i = 0; i < input.cols; ++i) {
       for (int64_t j = 0; j < i; ++j) {
-        h[static_cast<size_t>(j * input.cols + i)] = h[static_cast<size_t>(i * input.cols + j)];
+        sums.values[static_cast<size_t>(j * input.cols + i)] =
+            sums.values[static_cast<size_t>(i * input.cols + j)];
       }
     }
-    return h;
+    return sums;
   }
 
  private:
   ThreadPool& pool_;
-  std::map<std::string, std::vector<float>, std::less<>> sums_;  // lower triangles
-  std::vector<float> panels_;                                    // [cols / kPanel][tokens][kPanel]
+  std::map<std::string, Sums, std::less<>> sums_;
+  std::vector<float> panels_;  // [cols / kPanel][tokens][kPanel]
 };
 
 // One sequence at a time through the model.
@@ -203,8 +210,15 @@ Result<std::vector<std::span<const Input>>> PlanPasses(std::span<const Input> in
     }
     used += bytes;
   }
-  passes.push_back(inputs.subspan(begin));
+  if (begin < inputs.size()) passes.push_back(inputs.subspan(begin));
   return passes;
+}
+
+std::string StoppedText(const HessianWriter& writer, const std::string& path, size_t num_inputs) {
+  if (writer.num_done() == 0) return "calibration stopped: nothing was written";
+  return fmt::format(
+      "calibration stopped: {} of {} inputs are kept in {}.partial: the same command continues",
+      writer.num_done(), num_inputs, path);
 }
 
 }  // namespace
@@ -229,16 +243,22 @@ Result<CalibrateReport> Calibrate(const WeightSource& source, const Model& model
     return InvalidArgument(source.path() +
                            ": no matrix can be quantized: there is nothing to calibrate");
   }
-  TQ_ASSIGN_OR_RETURN(const auto passes, PlanPasses(lister.inputs, options.memory_bytes));
+  for (const Input& input : lister.inputs) {  // before anything is written
+    TQ_RETURN_IF_ERROR(PlanPasses({&input, 1}, options.memory_bytes).status());
+  }
+  TQ_ASSIGN_OR_RETURN(
+      const std::unique_ptr<HessianWriter> writer,
+      HessianWriter::Create(path, lister.inputs, samples, CheckpointFingerprint(source),
+                            backend.activations() == ActivationMode::kF32 ? "f32" : "int8"));
+  const std::span<const Input> rest = std::span(lister.inputs).subspan(writer->num_done());
+  TQ_ASSIGN_OR_RETURN(const auto passes, PlanPasses(rest, options.memory_bytes));
 
   CalibrateReport report;
   report.samples = static_cast<int64_t>(samples.size());
   report.tokens = report.samples * options.seq_len;
   report.inputs = static_cast<int64_t>(lister.inputs.size());
+  report.continued_inputs = static_cast<int64_t>(writer->num_done());
   report.passes = static_cast<int64_t>(passes.size());
-  TQ_ASSIGN_OR_RETURN(
-      const std::unique_ptr<HessianWriter> writer,
-      HessianWriter::Create(path, lister.inputs, report.tokens, CheckpointFingerprint(source)));
   ThreadPool pool(options.num_threads);
   int64_t done = 0;
   for (const std::span<const Input> inputs : passes) {
@@ -246,17 +266,19 @@ Result<CalibrateReport> Calibrate(const WeightSource& source, const Model& model
     Accumulator accumulator(inputs, pool);
     for (const std::span<const int32_t> sample : samples) {
       if (options.cancel != nullptr && options.cancel->load()) {
-        return Cancelled("calibration stopped: nothing was written");
+        return Cancelled(StoppedText(*writer, path, lister.inputs.size()));
       }
       runner->Run(sample, with_head, accumulator);
       done += options.seq_len;
       if (options.progress) options.progress(done, report.tokens * report.passes);
     }
     for (const Input& input : inputs) {
-      TQ_RETURN_IF_ERROR(writer->Append(input, accumulator.Sums(input)));
-      report.file_bytes += input.bytes();
+      const Accumulator::Sums& sums = accumulator.Finished(input);
+      TQ_RETURN_IF_ERROR(writer->Append(input, sums.values, sums.rows));
     }
+    writer->Keep();
   }
+  for (const Input& input : lister.inputs) report.file_bytes += input.bytes();
   TQ_RETURN_IF_ERROR(writer->Finish());
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;

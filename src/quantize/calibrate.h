@@ -29,7 +29,8 @@ struct CalibrateReport {
   int64_t samples = 0;
   int64_t tokens = 0;
   int64_t inputs = 0;
-  int64_t passes = 0;  // over the texts
+  int64_t continued_inputs = 0;  // of them: from an interrupted run
+  int64_t passes = 0;            // over the texts
   int64_t file_bytes = 0;
   double seconds = 0;
 };
@@ -37,7 +38,8 @@ struct CalibrateReport {
 // texts: the ids of each. They give equal numbers of samples as far as they go; the samples of a
 // text are spread evenly over it. Errors: kInvalidArgument (no text of seq_len ids, ids beyond the
 // vocabulary, a sample longer than the context), kOutOfMemory (one sum is beyond memory_bytes),
-// kIo, kCancelled (nothing is written).
+// kIo, kBusy (another run writes the file), kCancelled. Inputs whose pass is complete outlast a
+// stop: the same call continues behind them.
 Result<CalibrateReport> Calibrate(const WeightSource& source, const Model& model, Backend& backend,
                                   const std::vector<std::vector<int32_t>>& texts,
                                   const std::string& path, const CalibrateOptions& options);

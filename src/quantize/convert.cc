@@ -1,9 +1,6 @@
 #include "quantize/convert.h"
 
-#include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <cstring>
 #include <memory>
 
 #include <fmt/format.h>
@@ -11,248 +8,66 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "base/threads.h"
-#include "codec/codec.h"
-#include "codec/hadamard.h"
-#include "codec/turbo_quant_encode.h"
 #include "model/spec.h"
+#include "quantize/bit_allocation.h"
+#include "quantize/conversion_fingerprint.h"
 #include "quantize/convert_plan.h"
 #include "quantize/hessian_file.h"
-#include "quantize/ldlq.h"
+#include "quantize/item_writer.h"
+#include "quantize/model_card.h"
 #include "quantize/output_config.h"
-#include "tensor/half.h"
-#include "weights/matrix_tensors.h"
+#include "quantize/work_folder.h"
 #include "weights/safetensors_writer.h"
 
 namespace tq {
 namespace {
 
-// Rows per piece: enough work for the threads, little memory, frequent progress.
-constexpr int64_t kPieceWeights = int64_t{1} << 22;
+struct Shard {
+  std::string name;
+  std::vector<const ConvertItem*> items;
+};
 
-// A new shard starts before a tensor would overflow it. Tensors of one matrix stay together.
-std::vector<std::vector<const ConvertItem*>> PlanShards(const std::vector<ConvertItem>& items,
-                                                        int64_t max_bytes) {
-  std::vector<std::vector<const ConvertItem*>> shards(1);
+// A new shard starts before a tensor would overflow it. Tensors of one matrix stay together. Items
+// with a file of their own come last.
+std::vector<Shard> PlanShards(const std::vector<ConvertItem>& items, int64_t max_bytes) {
+  std::vector<Shard> shards(1);
+  std::vector<Shard> others;
   int64_t used = 0;
   for (const ConvertItem& item : items) {
-    if (!shards.back().empty() && used + item.output_bytes > max_bytes) {
+    if (!item.file.empty()) {
+      if (others.empty() || others.back().name != item.file) others.push_back({item.file, {}});
+      others.back().items.push_back(&item);
+      continue;
+    }
+    if (!shards.back().items.empty() && used + item.output_bytes > max_bytes) {
       shards.emplace_back();
       used = 0;
     }
-    shards.back().push_back(&item);
+    shards.back().items.push_back(&item);
     used += item.output_bytes;
   }
+  for (size_t i = 0; i < shards.size(); ++i) {
+    shards[i].name = ShardName(i, shards.size());
+  }
+  shards.insert(shards.end(), others.begin(), others.end());
   return shards;
 }
 
-std::string ShardName(size_t index, size_t count) {
-  if (count == 1) return "model.safetensors";
-  return fmt::format("model-{:05}-of-{:05}.safetensors", index + 1, count);
-}
-
-template <typename T>
-std::span<const std::byte> AsBytes(const std::vector<T>& values) {
-  return std::as_bytes(std::span<const T>(values));
-}
-
-template <uint16_t (*kRound)(float)>
-std::vector<uint16_t> Rounded(std::span<const float> values) {
-  std::vector<uint16_t> out;
-  out.reserve(values.size());
-  for (const float value : values) out.push_back(kRound(value));
-  return out;
-}
-constexpr auto ToF16 = Rounded<F32ToF16>;
-constexpr auto ToBf16 = Rounded<F32ToBf16>;
-
-class Converter {
- public:
-  // calibration may be null.
-  Converter(const WeightSource& source, const ConvertOptions& options,
-            const HessianFile* calibration)
-      : source_(source), options_(options), calibration_(calibration), pool_(options.num_threads) {}
-
-  void SetTotal(int64_t weights) { total_ = weights; }
-
-  Status WriteItem(const ConvertItem& item, SafetensorsWriter& writer) {
-    if (item.quantize) return WriteQuantized(item, writer);
-    return item.decode ? WriteDecoded(item, writer) : WriteCopy(item, writer);
-  }
-
- private:
-  // One matrix after the other: the experts of a stack share signs and codebook.
-  Status WriteQuantized(const ConvertItem& item, SafetensorsWriter& writer) {
-    const int64_t words_per_row = TurboQuantWords(item.spec.codebook_entries, item.cols);
-    const int64_t groups = item.cols / item.spec.group;
-    const auto count = static_cast<int64_t>(item.sources.size());
-    const std::vector<float> signs = item.spec.rotate
-                                         ? TurboQuantSigns(item.spec.seed, item.cols)
-                                         : std::vector<float>(static_cast<size_t>(item.cols), 1.0f);
-    scales_.resize(static_cast<size_t>(count * item.rows * groups));
-    for (int64_t i = 0; i < count; ++i) {
-      const std::string& path = item.sources[static_cast<size_t>(i)];
-      TQ_ASSIGN_OR_RETURN(const MatrixTensors source,
-                          ReadMatrix(source_, path, item.rows, item.cols, false));
-      std::unique_ptr<const Ldlq> ldlq;
-      if (calibration_ != nullptr) {
-        TQ_ASSIGN_OR_RETURN(std::vector<float> hessian, calibration_->Read(path, item.cols));
-        ldlq = std::make_unique<Ldlq>(item.spec, signs, std::move(hessian), LdlqOptions(), pool_);
-      }
-      TQ_RETURN_IF_ERROR(WriteWords(item, path, source.matrix, {signs, ldlq.get()},
-                                    {words_per_row, groups, i * item.rows}, writer));
-      for (const SourceTensor* part : source.parts) source_.DropPages(*part);
-    }
-    TQ_RETURN_IF_ERROR(writer.Append(item.path + ".scales", AsBytes(scales_)));
-    TQ_RETURN_IF_ERROR(
-        writer.Append(item.path + ".codebook",
-                      AsBytes(ToF16(LloydMaxCodebook(item.spec.codebook_entries).stored))));
-    return writer.Append(item.path + ".signs", AsBytes(ToF16(signs)));
-  }
-
-  struct Encoder {
-    std::span<const float> signs;
-    const Ldlq* ldlq;  // null: rows are rounded alone
-  };
-
-  struct RowLayout {
-    int64_t words;         // per row
-    int64_t groups;        // per row
-    int64_t first_scales;  // row of scales_ where this matrix begins
-  };
-
-  Status WriteWords(const ConvertItem& item, const std::string& path, const StoredMatrix& matrix,
-                    const Encoder& encoder, const RowLayout& layout, SafetensorsWriter& writer) {
-    const int64_t piece = PieceRows(item.cols);
-    for (int64_t row = 0; row < item.rows; row += piece) {
-      const int64_t n = std::min(piece, item.rows - row);
-      words_.resize(static_cast<size_t>(n * layout.words));
-      TQ_RETURN_IF_ERROR(EncodeRows(item, path, matrix, encoder, row, n, layout));
-      TQ_RETURN_IF_ERROR(writer.Append(item.path + ".weight", AsBytes(words_)));
-      TQ_RETURN_IF_ERROR(Advance(n * item.cols));
-    }
-    return Status::Ok();
-  }
-
-  static int64_t PieceRows(int64_t cols) {
-    const int64_t tiles = kPieceWeights / cols / Ldlq::kTileRows;
-    return std::max<int64_t>(1, tiles) * Ldlq::kTileRows;
-  }
-
-  Status EncodeRows(const ConvertItem& item, const std::string& path, const StoredMatrix& matrix,
-                    const Encoder& encoder, int64_t first, int64_t n, const RowLayout& layout) {
-    std::atomic<int64_t> bad_row{-1};
-    threads_.resize(static_cast<size_t>(pool_.num_threads()));
-    const int64_t step = encoder.ldlq != nullptr ? Ldlq::kTileRows : 1;
-    pool_.ParallelFor(n, step, [&](int64_t begin, int64_t end, int thread) {
-      ThreadBuffers& buffers = threads_[static_cast<size_t>(thread)];
-      buffers.rows.resize(static_cast<size_t>(step * matrix.cols));
-      for (int64_t i = begin; i < end; i += step) {
-        const int64_t count = std::min(step, end - i);
-        for (int64_t r = 0; r < count; ++r) {
-          DecodeRow(matrix, first + i + r, 0, matrix.cols, buffers.rows.data() + r * matrix.cols);
-        }
-        uint32_t* words = words_.data() + i * layout.words;
-        uint16_t* scales = scales_.data() + (layout.first_scales + first + i) * layout.groups;
-        const bool good =
-            encoder.ldlq != nullptr
-                ? encoder.ldlq->EncodeTile(buffers.rows.data(), count, words, scales, buffers.tile)
-                : EncodeTurboQuantRow(item.spec, buffers.rows, encoder.signs, words, scales,
-                                      buffers.row);
-        if (!good) bad_row = first + i;
-      }
-    });
-    if (bad_row >= 0) {
-      return Corrupt(fmt::format(
-          "tensor {}, {} {}: expected finite weights below 65504, found NaN, infinity or larger",
-          path + ".weight", step == 1 ? "row" : "near row", bad_row.load()));
-    }
-    return Status::Ok();
-  }
-
-  Status WriteDecoded(const ConvertItem& item, SafetensorsWriter& writer) {
-    for (const std::string& path : item.sources) {
-      TQ_ASSIGN_OR_RETURN(const MatrixTensors source,
-                          ReadMatrix(source_, path, item.rows, item.cols, false));
-      TQ_RETURN_IF_ERROR(writer.Append(item.outputs[0].name, AsBytes(MatrixFloats(source.matrix))));
-      TQ_RETURN_IF_ERROR(Advance(item.rows * item.cols));
-    }
-    return Status::Ok();
-  }
-
-  // Tensors that keep their values: as they are, as f16 (block formats), or one added (folded
-  // norms).
-  Status WriteCopy(const ConvertItem& item, SafetensorsWriter& writer) {
-    const std::string& name = item.outputs[0].name;
-    for (const std::string& source_name : item.sources) {
-      const SourceTensor& stored = *source_.Find(source_name);
-      std::vector<std::byte> storage;
-      const SourceTensor tensor = DenseTensor(stored, storage);
-      if (tensor.is_float_like) TQ_RETURN_IF_ERROR(CheckFinite(tensor));
-      if (!item.fold_one && tensor.dtype == item.dtype &&
-          (!tensor.is_float_like || GetCodec(tensor.codec).block_values == 1)) {
-        TQ_RETURN_IF_ERROR(writer.Append(name, tensor.bytes));
-        TQ_RETURN_IF_ERROR(Advance(NumElements(tensor.shape)));
-      } else {
-        TQ_RETURN_IF_ERROR(WriteRows(item, tensor, writer));
-      }
-      source_.DropPages(stored);
-    }
-    return Status::Ok();
-  }
-
-  Status WriteRows(const ConvertItem& item, const SourceTensor& tensor, SafetensorsWriter& writer) {
-    const StoredMatrix matrix = MatrixView(tensor);
-    const std::string& name = item.outputs[0].name;
-    std::vector<float> row(static_cast<size_t>(matrix.cols));
-    for (int64_t r = 0; r < matrix.rows; ++r) {
-      DecodeRow(matrix, r, 0, matrix.cols, row.data());
-      if (item.fold_one) {
-        for (float& x : row) x = 1.0f + x;
-      }
-      if (item.dtype == DType::kF32) {
-        TQ_RETURN_IF_ERROR(writer.Append(name, AsBytes(row)));
-      } else {
-        const bool bf16 = item.dtype == DType::kBf16;
-        TQ_RETURN_IF_ERROR(writer.Append(name, AsBytes(bf16 ? ToBf16(row) : ToF16(row))));
-      }
-      TQ_RETURN_IF_ERROR(Advance(matrix.cols));
-    }
-    return Status::Ok();
-  }
-
-  Status Advance(int64_t weights) {
-    done_ += weights;
-    if (options_.progress) options_.progress(done_, total_);
-    if (options_.cancel != nullptr && options_.cancel->load())
-      return Cancelled("conversion stopped: nothing was written");
-    return Status::Ok();
-  }
-
-  struct ThreadBuffers {
-    std::vector<float> rows;
-    TurboQuantScratch row;
-    LdlqScratch tile;
-  };
-
-  const WeightSource& source_;
-  const ConvertOptions& options_;
-  const HessianFile* calibration_;
-  ThreadPool pool_;
-  int64_t done_ = 0;
-  int64_t total_ = 0;
-  std::vector<uint32_t> words_;
-  std::vector<uint16_t> scales_;
-  std::vector<ThreadBuffers> threads_;
-};
-
-Status CopyDocuments(const WeightSource& source, const std::string& folder) {
+// All documents, and the model card with a word on the conversion.
+Status WriteDocuments(const WeightSource& source, const QuantizeSettings& settings,
+                      const std::string& folder) {
+  std::string source_card;
   for (const std::string& name : source.DocumentNames()) {
     if (name == "config.json" || name.ends_with(".safetensors.index.json")) continue;
     TQ_ASSIGN_OR_RETURN(const std::string text, source.ReadDocument(name));
-    TQ_RETURN_IF_ERROR(WriteFile(folder + "/" + name, text));
+    if (name == "README.md") {
+      source_card = text;
+    } else {
+      TQ_RETURN_IF_ERROR(WriteFile(folder + "/" + name, text));
+    }
   }
-  return Status::Ok();
+  return WriteFile(folder + "/README.md",
+                   ModelCard(source_card, SourceName(source.path()), settings));
 }
 
 bool IsTurboQuantConfig(const Json& config) {
@@ -262,34 +77,37 @@ bool IsTurboQuantConfig(const Json& config) {
   return mode != block->end() && *mode == "turboquant";
 }
 
-Status WriteShards(const std::vector<std::vector<const ConvertItem*>>& shards,
-                   const std::string& folder, Converter& converter, const ConvertReport& report) {
+Status WriteShards(const std::vector<Shard>& shards, WorkFolder& folder, ItemWriter& item_writer,
+                   const ConvertReport& report) {
   std::vector<std::pair<std::string, std::string>> shard_of;
-  for (size_t i = 0; i < shards.size(); ++i) {
-    const std::string name = ShardName(i, shards.size());
+  for (const Shard& shard : shards) {
     std::vector<SafetensorsWriter::Tensor> tensors;
-    for (const ConvertItem* item : shards[i]) {
+    for (const ConvertItem* item : shard.items) {
       for (const auto& output : item->outputs) {
         tensors.push_back(output);
-        shard_of.emplace_back(output.name, name);
+        shard_of.emplace_back(output.name, shard.name);
       }
     }
-    TQ_ASSIGN_OR_RETURN(
-        const auto writer,
-        SafetensorsWriter::Create(folder + "/" + name, std::move(tensors), {{"format", "mlx"}}));
-    for (const ConvertItem* item : shards[i]) {
-      TQ_RETURN_IF_ERROR(converter.WriteItem(*item, *writer));
+    if (folder.IsFinished(shard.name)) {
+      TQ_RETURN_IF_ERROR(item_writer.Skip(shard.items));
+      continue;
+    }
+    TQ_ASSIGN_OR_RETURN(const auto writer,
+                        SafetensorsWriter::Create(folder.path() + "/" + shard.name,
+                                                  std::move(tensors), {{"format", "mlx"}}));
+    for (const ConvertItem* item : shard.items) {
+      TQ_RETURN_IF_ERROR(item_writer.Write(*item, *writer));
     }
     TQ_RETURN_IF_ERROR(writer->Finish());
+    TQ_RETURN_IF_ERROR(folder.SetFinished(shard.name));
   }
-  return WriteFile(folder + "/model.safetensors.index.json",
+  return WriteFile(folder.path() + "/model.safetensors.index.json",
                    ShardIndex(std::move(shard_of), report.output_bytes, report.total_weights));
 }
 
-}  // namespace
-
-Result<ConvertReport> Convert(const WeightSource& source, const std::string& output_folder,
-                              const ConvertOptions& options) {
+// plan: not null: gets what would be written, and nothing is.
+Result<ConvertReport> PlanAndWrite(const WeightSource& source, const std::string& output_folder,
+                                   const ConvertOptions& options, std::vector<ConvertItem>* plan) {
   const auto start = std::chrono::steady_clock::now();
   TQ_RETURN_IF_ERROR(options.settings.Validate());
   TQ_ASSIGN_OR_RETURN(const std::string config_text, source.ReadDocument("config.json"));
@@ -305,14 +123,18 @@ Result<ConvertReport> Convert(const WeightSource& source, const std::string& out
     TQ_RETURN_IF_ERROR(calibration->CheckFingerprint(source));
   }
   TQ_ASSIGN_OR_RETURN(const std::string out_config,
-                      TurboQuantConfig(config_text, options.settings));
+                      TurboQuantConfig(config_text, options.settings, options.dtype));
 
   ConvertReport report;
   for (const SourceTensor& tensor : source.tensors()) {
     report.source_bytes += static_cast<int64_t>(tensor.bytes.size());
   }
-  TQ_ASSIGN_OR_RETURN(const std::vector<ConvertItem> items,
+  TQ_ASSIGN_OR_RETURN(std::vector<ConvertItem> items,
                       PlanConversion(source, model, options, report.warnings));
+  std::erase_if(items, [&](const ConvertItem& item) {
+    return !options.only_kind.empty() &&
+           (!item.quantize || KindOfPath(item.path) != options.only_kind);
+  });
   for (const ConvertItem& item : items) {
     const int64_t weights = item.weights();
     report.total_weights += weights;
@@ -326,16 +148,43 @@ Result<ConvertReport> Convert(const WeightSource& source, const std::string& out
     return InvalidArgument(source.path() + ": no matrix can be quantized in groups of " +
                            std::to_string(options.settings.group_size));
   }
-  TQ_ASSIGN_OR_RETURN(const auto staged, StagedDirectory::Create(output_folder));
-  Converter converter(source, options, calibration.get());
-  converter.SetTotal(report.total_weights);
+  if (plan != nullptr) {
+    *plan = items;
+    return report;
+  }
+  WorkFolder::Options work = {.resume = options.resume, .fingerprint = ""};
+  if (work.resume) {
+    work.fingerprint = ConversionFingerprint(source, items, out_config, calibration.get(), options);
+  }
+  TQ_ASSIGN_OR_RETURN(const auto staged, WorkFolder::Create(output_folder, work));
+  ItemWriter writer(source, options, calibration.get(), report.total_weights);
   TQ_RETURN_IF_ERROR(
-      WriteShards(PlanShards(items, options.max_shard_bytes), staged->path(), converter, report));
+      WriteShards(PlanShards(items, options.max_shard_bytes), *staged, writer, report));
   TQ_RETURN_IF_ERROR(WriteFile(staged->path() + "/config.json", out_config));
-  TQ_RETURN_IF_ERROR(CopyDocuments(source, staged->path()));
+  TQ_RETURN_IF_ERROR(WriteDocuments(source, options.settings, staged->path()));
   TQ_RETURN_IF_ERROR(staged->Commit());
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;
+}
+
+}  // namespace
+
+double BitsPerWeight(int64_t bytes, int64_t weights) {
+  return weights == 0 ? 0 : 8.0 * static_cast<double>(bytes) / static_cast<double>(weights);
+}
+
+Result<ConvertReport> Convert(const WeightSource& source, const std::string& output_folder,
+                              const ConvertOptions& options) {
+  return PlanAndWrite(source, output_folder, options, nullptr);
+}
+
+int64_t CountShards(const std::vector<ConvertItem>& items, int64_t max_bytes) {
+  return static_cast<int64_t>(PlanShards(items, max_bytes).size());
+}
+
+Result<ConvertReport> PlanConvert(const WeightSource& source, const ConvertOptions& options,
+                                  std::vector<ConvertItem>& items) {
+  return PlanAndWrite(source, "", options, &items);
 }
 
 }  // namespace tq

@@ -5,11 +5,13 @@
 
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "quantize/layer_bits.h"
+#include "tensor/dtype.h"
 #include "weights/source.h"
 
 namespace tq {
@@ -22,11 +24,20 @@ enum class Rounding : uint8_t {
 
 struct ConvertOptions {
   QuantizeSettings settings;
-  Rounding rounding = Rounding::kRms;
+  Rounding rounding = Rounding::kSearch;
   // A file of Calibrate for this source: error feedback (quantize/ldlq.h) instead of `rounding`.
   std::string calibration;
+  // Type of the floats that are kept, and of affine scales; empty: the source's.
+  std::optional<DType> dtype;
+  bool keep_mtp = false;  // the draft head (mtp.*), as model-mtp.safetensors
+  // Only the matrices of this kind (KindOfPath) and no other tensors: no whole checkpoint. Empty:
+  // all.
+  std::string only_kind;
   int num_threads = 0;  // 0: all CPUs
   int64_t max_shard_bytes = int64_t{5} << 30;
+  // An interrupted conversion leaves its finished shards in a hidden folder beside the output; the
+  // same conversion goes on from there. The result is the same, byte for byte.
+  bool resume = false;
   const std::atomic<bool>* cancel = nullptr;  // set: stop soon with kCancelled
   // done and total count weights (elements); called after every piece, on the caller's thread.
   std::function<void(int64_t done, int64_t total)> progress;
@@ -43,8 +54,12 @@ struct ConvertReport {
   std::vector<std::string> warnings;
 };
 
+// 0 for no weights.
+double BitsPerWeight(int64_t bytes, int64_t weights);
+
 // Errors: kInvalidArgument (the output exists; settings; the source is TurboQuant already; the
-// calibration is another checkpoint's), kCorrupt (the source; the calibration; weights that are
+// calibration is another checkpoint's; with resume: the work that was left is another
+// conversion's), kCorrupt (the source; the calibration; weights that are
 // NaN, infinite or too large), kIo, kCancelled.
 Result<ConvertReport> Convert(const WeightSource& source, const std::string& output_folder,
                               const ConvertOptions& options);

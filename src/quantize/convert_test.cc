@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
+#include "weights/safetensors_writer.h"
 
 namespace tq {
 namespace {
@@ -109,17 +110,73 @@ TEST_F(ConvertTest, GroupsThatFitNoRowAreRefused) {
   EXPECT_EQ(report->warnings.size(), 21u);
 }
 
-TEST(LayerBits, FollowsThePath) {
-  QuantizeSettings settings;
-  settings.attn_bits = 4;
-  settings.mlp_bits = 2;
-  settings.mlp_group_size = 32;
-  EXPECT_EQ(BitsForPath(settings, "model.layers.0.self_attn.q_proj"), 4);
-  EXPECT_EQ(BitsForPath(settings, "model.layers.0.mlp.up_proj"), 2);
-  EXPECT_EQ(BitsForPath(settings, "model.layers.0.mlp.shared_expert.up_proj"), 3);
-  EXPECT_EQ(BitsForPath(settings, "lm_head"), 3);
-  EXPECT_EQ(GroupForPath(settings, "model.layers.0.mlp.up_proj"), 32);
-  EXPECT_EQ(GroupForPath(settings, "model.layers.0.self_attn.q_proj"), 64);
+TEST_F(ConvertTest, CopiesDocumentsAndWritesACard) {
+  const std::string source = out_ + "_source";
+  std::filesystem::remove_all(source);
+  std::filesystem::create_directories(source);
+  std::filesystem::copy(TQ_TEST_DATA "/models/llama/config.json", source);
+  std::filesystem::copy(TQ_TEST_DATA "/models/llama/model.safetensors", source);
+  const std::string card = "---\nlicense: mit\n---\n# Llama\nAbout the original.\n";
+  for (const char* name : {"LICENSE", "modeling_llama.py", "generation_config.json"}) {
+    ASSERT_TRUE(WriteFile(source + "/" + name, "{}").ok());
+  }
+  ASSERT_TRUE(WriteFile(source + "/README.md", card).ok());
+  const auto opened = OpenSource(source);
+  ASSERT_TRUE(opened.ok());
+  ASSERT_TRUE(Convert(**opened, out_, options_).ok());
+  for (const char* name : {"LICENSE", "modeling_llama.py", "generation_config.json"}) {
+    EXPECT_EQ(*ReadTextFile(out_ + "/" + name), "{}") << name;
+  }
+  const std::string written = *ReadTextFile(out_ + "/README.md");
+  EXPECT_TRUE(written.starts_with("---\nlicense: mit\n---\n# ")) << written;
+  EXPECT_NE(written.find("_source-tq3-g64\n"), std::string::npos) << written;
+  EXPECT_EQ(written.find("About the original"), std::string::npos) << written;
+  std::filesystem::remove_all(source);
+}
+
+TEST_F(ConvertTest, KeptFloatsTakeTheAskedType) {
+  options_.dtype = DType::kF32;
+  options_.settings.affine_extras = AffineSpec{4, 64};
+  ASSERT_TRUE(Convert(*source_, out_, options_).ok());
+  const auto written = OpenSource(out_);
+  ASSERT_TRUE(written.ok());
+  EXPECT_EQ((*written)->Find("model.norm.weight")->dtype, DType::kF32);
+  EXPECT_EQ((*written)->Find("model.embed_tokens.scales")->dtype, DType::kF32);
+  EXPECT_EQ((*written)->Find("lm_head.scales")->dtype, DType::kF16);  // TurboQuant's own
+}
+
+// What float16 cannot hold is an error, not an infinity.
+TEST_F(ConvertTest, Float16Overflows) {
+  const std::string folder = out_ + "_large";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  std::filesystem::copy(TQ_TEST_DATA "/models/llama/config.json", folder);
+  std::vector<SafetensorsWriter::Tensor> tensors;
+  for (const SourceTensor& tensor : source_->tensors()) {
+    const bool norm = tensor.name == "model.norm.weight";
+    tensors.push_back({tensor.name, norm ? DType::kF32 : tensor.dtype, tensor.shape});
+  }
+  auto writer = SafetensorsWriter::Create(folder + "/model.safetensors", tensors, {});
+  ASSERT_TRUE(writer.ok());
+  for (const SourceTensor& tensor : source_->tensors()) {
+    const std::vector<float> large(static_cast<size_t>(NumElements(tensor.shape)), 1e6f);
+    const bool norm = tensor.name == "model.norm.weight";
+    ASSERT_TRUE((*writer)
+                    ->Append(tensor.name,
+                             norm ? std::as_bytes(std::span<const float>(large)) : tensor.bytes)
+                    .ok());
+  }
+  ASSERT_TRUE((*writer)->Finish().ok());
+  const auto source = OpenSource(folder);
+  ASSERT_TRUE(source.ok());
+  options_.dtype = DType::kF16;
+  const Status status = Convert(**source, out_, options_).status();
+  EXPECT_EQ(status.code(), StatusCode::kCorrupt);
+  EXPECT_NE(status.message().find("model.norm.weight: expected values below 65504"),
+            std::string::npos)
+      << status.message();
+  EXPECT_FALSE(IsDirectory(out_));
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "quantize/layer_bits.h"
 
 #include <algorithm>
+#include <charconv>
 #include <initializer_list>
 
 namespace tq {
@@ -29,23 +30,52 @@ Status CheckOneOf(const char* name, int value, std::initializer_list<int> allowe
                          std::to_string(value));
 }
 
+Status CheckOptional(const char* name, const std::optional<int>& value,
+                     std::initializer_list<int> allowed) {
+  return value ? CheckOneOf(name, *value, allowed) : Status::Ok();
+}
+
+// The last matrix of an expert, by either of its published names.
+bool IsExpertDown(std::string_view path) {
+  return path.ends_with(".down_proj") || path.ends_with(".switch_mlp.fc2");
+}
+
+Status CheckExperts(const QuantizeSettings& settings) {
+  TQ_RETURN_IF_ERROR(CheckOptional("expert down bits", settings.expert_down_bits, {2, 3, 4}));
+  TQ_RETURN_IF_ERROR(CheckOneOf("protect bits", settings.protect_bits, {2, 3, 4}));
+  for (const auto& [layer, entries] : settings.expert_layer_tiers) {
+    TQ_RETURN_IF_ERROR(CheckOneOf("codebook entries of an expert layer", entries, {3, 4, 8, 16}));
+  }
+  if (settings.expert_layer_tiers.empty()) return Status::Ok();
+  const char* other = settings.expert_down_bits                   ? "expert down bits"
+                      : !settings.protected_expert_layers.empty() ? "protected expert layers"
+                                                                  : nullptr;
+  if (other == nullptr) return Status::Ok();
+  return InvalidArgument(std::string("expert layer tiers and ") + other +
+                         " both set the width of a layer's experts: give one of them");
+}
+
 }  // namespace
 
 Status QuantizeSettings::Validate() const {
   TQ_RETURN_IF_ERROR(CheckOneOf("bits", bits, {2, 3, 4}));
-  TQ_RETURN_IF_ERROR(CheckOneOf("group size", group_size, {32, 64, 128}));
-  if (attn_bits) TQ_RETURN_IF_ERROR(CheckOneOf("attention bits", *attn_bits, {2, 3, 4}));
-  if (mlp_bits) TQ_RETURN_IF_ERROR(CheckOneOf("mlp bits", *mlp_bits, {2, 3, 4}));
-  if (mlp_group_size)
-    TQ_RETURN_IF_ERROR(CheckOneOf("mlp group size", *mlp_group_size, {16, 32, 64, 128}));
+  TQ_RETURN_IF_ERROR(CheckOneOf("group size", group_size, {16, 32, 64, 128}));
+  TQ_RETURN_IF_ERROR(CheckOptional("attention bits", attn_bits, {1, 2, 3, 4}));
+  TQ_RETURN_IF_ERROR(CheckOptional("mlp bits", mlp_bits, {1, 2, 3, 4}));
+  TQ_RETURN_IF_ERROR(CheckOptional("mlp group size", mlp_group_size, {16, 32, 64, 128}));
   if (rotation != "hadamard" && rotation != "blockwise_hadamard" && rotation != "none") {
     return InvalidArgument("rotation: expected hadamard, blockwise_hadamard or none, found " +
                            rotation);
   }
-  return Status::Ok();
+  TQ_RETURN_IF_ERROR(CheckExperts(*this));
+  if (!affine_extras) return Status::Ok();
+  TQ_RETURN_IF_ERROR(CheckOneOf("extras bits", affine_extras->bits, {2, 3, 4, 8}));
+  return CheckOneOf("extras group size", affine_extras->group, {32, 64, 128});
 }
 
 int BitsForPath(const QuantizeSettings& settings, std::string_view path) {
+  const auto own = settings.path_bits.find(std::string(path));
+  if (own != settings.path_bits.end()) return own->second;
   int result = settings.bits;
   bool decided = false;
   bool shared = false;
@@ -72,6 +102,36 @@ int GroupForPath(const QuantizeSettings& settings, std::string_view path) {
     if (IsMlp(segment)) result = settings.mlp_group_size.value_or(settings.group_size);
   });
   return result;
+}
+
+int LayerOfPath(std::string_view path) {
+  int layer = -1;
+  bool after_layers = false;
+  ForEachSegment(path, [&](std::string_view segment) {
+    int number = 0;
+    const char* end = segment.data() + segment.size();
+    const auto [stop, error] = std::from_chars(segment.data(), end, number);
+    if (after_layers && layer < 0 && error == std::errc() && stop == end) layer = number;
+    after_layers = segment == "layers";
+  });
+  return layer;
+}
+
+int CodebookEntriesForPath(const QuantizeSettings& settings, std::string_view path,
+                           bool routed_expert) {
+  int entries = 1 << BitsForPath(settings, path);
+  if (!routed_expert || settings.path_bits.contains(std::string(path))) return entries;
+  const int down_bits = IsExpertDown(path) ? settings.expert_down_bits.value_or(0) : 0;
+  if (settings.ternary_experts) entries = 3;
+  if (down_bits > 0) entries = 1 << down_bits;
+  const int layer = LayerOfPath(path);
+  const auto tier = settings.expert_layer_tiers.find(layer);
+  if (tier != settings.expert_layer_tiers.end()) entries = tier->second;
+  const auto& layers = settings.protected_expert_layers;
+  if (std::find(layers.begin(), layers.end(), layer) != layers.end()) {
+    entries = 1 << std::max(settings.protect_bits, down_bits);
+  }
+  return entries;
 }
 
 bool IsQuantizable(int64_t rows, int64_t cols, int group) {

@@ -65,6 +65,10 @@ void RotateHessian(std::span<float> h, std::span<const float> signs, ThreadPool&
   RotateRows(h, signs, pool);
 }
 
+double LdlqDamping(int64_t cols, int64_t rows) {
+  return LdlqOptions().damping * (1 + static_cast<double>(cols) / static_cast<double>(rows));
+}
+
 Ldlq::Ldlq(const TurboQuantSpec& spec, std::span<const float> signs, std::vector<float> hessian,
            const LdlqOptions& options, ThreadPool& pool)
     : spec_(spec),
@@ -175,7 +179,6 @@ void Ldlq::ChooseScales(int64_t group, LdlqScratch& s) const {
 }
 
 void Ldlq::Feedback(LdlqScratch& s) const {
-  const float* codebook = LloydMaxCodebook(spec_.codebook_entries).stored.data();
   for (int64_t group = cols_ / spec_.group - 1; group >= 0; --group) {
     ChooseScales(group, s);
     const int64_t begin = group * spec_.group;
@@ -185,13 +188,11 @@ void Ldlq::Feedback(LdlqScratch& s) const {
       const int64_t at = k * kLanes;
       for (int64_t i = 0; i < kLanes; ++i)
         ratios[i] = s.values[static_cast<size_t>(at + i)] / scales[i];
-      uint8_t* codes = s.codes.data() + at;
-      CountTurboQuantBoundaries(spec_.codebook_entries, ratios, kLanes, codes);
+      float* units = s.units.data() + at;
+      RoundTurboQuant(spec_.codebook_entries, ratios, kLanes, s.codes.data() + at, units);
       for (int64_t i = 0; i < kLanes; ++i) {
-        const float unit = codebook[codes[i]];
-        s.units[static_cast<size_t>(at + i)] = unit;
         s.errors[static_cast<size_t>(at + i)] =
-            s.weights[static_cast<size_t>(at + i)] - unit * scales[i];
+            s.weights[static_cast<size_t>(at + i)] - units[i] * scales[i];
       }
     });
     AddTransposedProduct(feedback_.data() + begin * cols_, cols_, s.errors.data() + begin * kLanes,
@@ -235,7 +236,6 @@ void Ldlq::RefitScales(LdlqScratch& s) const {
 
 // Every code in turn becomes the best one given all others.
 void Ldlq::Descend(LdlqScratch& s) const {
-  const float* codebook = LloydMaxCodebook(spec_.codebook_entries).stored.data();
   std::vector<float> changes(kStrip * kLanes);  // of the errors of a strip
   for (int64_t strip = 0; strip < cols_; strip += kStrip) {
     const float* scales = s.scales.data() + strip / spec_.group * kLanes;
@@ -247,12 +247,11 @@ void Ldlq::Descend(LdlqScratch& s) const {
       float* change = changes.data() + (k - strip) * kLanes;
       float ratios[kLanes];
       for (int64_t i = 0; i < kLanes; ++i) ratios[i] = units[i] + gradient[i] * inverse / scales[i];
-      uint8_t* codes = s.codes.data() + k * kLanes;
-      CountTurboQuantBoundaries(spec_.codebook_entries, ratios, kLanes, codes);
+      float rounded[kLanes];
+      RoundTurboQuant(spec_.codebook_entries, ratios, kLanes, s.codes.data() + k * kLanes, rounded);
       for (int64_t i = 0; i < kLanes; ++i) {
-        const float unit = codebook[codes[i]];
-        change[i] = (units[i] - unit) * scales[i];
-        units[i] = unit;
+        change[i] = (units[i] - rounded[i]) * scales[i];
+        units[i] = rounded[i];
         any = any || change[i] != 0.0f;
       }
       for (int64_t j = strip; j < strip + kStrip; ++j) {

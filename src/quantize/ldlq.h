@@ -20,6 +20,10 @@ struct LdlqOptions {
   int descent_passes = 3;
 };
 
+// The damping for a sum over that many tokens: the fewer they are for its size, the less it says
+// and the more it is drawn towards the identity. Requires: rows > 0.
+double LdlqDamping(int64_t cols, int64_t rows);
+
 // Buffers of one thread, reused from tile to tile.
 struct LdlqScratch;
 

@@ -19,6 +19,24 @@ constexpr StackName kStackNames[] = {
     {"gemma4_text", "experts.switch_glu"},
 };
 
+// Parts of names that the published loader spells otherwise.
+struct Rename {
+  std::string_view model_type;
+  std::string_view from;
+  std::string_view to;
+};
+constexpr Rename kRenames[] = {
+    {"kimi_k3", ".q_conv1d.", ".q_conv.conv."},
+    {"kimi_k3", ".k_conv1d.", ".k_conv.conv."},
+    {"kimi_k3", ".v_conv1d.", ".v_conv.conv."},
+    {"kimi_linear", ".q_conv1d.", ".q_conv.conv."},
+    {"kimi_linear", ".k_conv1d.", ".k_conv.conv."},
+    {"kimi_linear", ".v_conv1d.", ".v_conv.conv."},
+    {"kimi_linear", ".mlp.gate.e_score_correction_bias", ".mlp.e_score_correction_bias"},
+    {"laguna", ".mlp.shared_expert.", ".mlp.shared_experts."},
+    {"sarvam_moe", ".gate.e_score_correction_bias", ".gate.expert_bias"},
+};
+
 // Types whose published loader wraps the text model even without a vision tower.
 constexpr std::string_view kWrapped[] = {"qwen3_5",          "qwen3_5_text", "qwen3_5_moe",
                                          "qwen3_5_moe_text", "kimi_k3",      "muse_glimmer"};
@@ -30,6 +48,16 @@ std::string_view StackOf(std::string_view model_type) {
     if (entry.model_type == model_type) return entry.name;
   }
   return "switch_mlp";
+}
+
+std::string Renamed(std::string_view name, std::string_view model_type) {
+  std::string out(name);
+  for (const Rename& rename : kRenames) {
+    const size_t at = out.find(rename.from);
+    if (rename.model_type != model_type || at == std::string::npos) continue;
+    out.replace(at, rename.from.size(), rename.to);
+  }
+  return out;
 }
 
 std::string Replaced(std::string_view name, std::string_view from, std::string_view to) {
@@ -50,6 +78,7 @@ ExpertPath ParseExpertPath(std::string_view name, std::string_view model_type) {
     const size_t part = name.find('.', number);
     if (part == std::string_view::npos) return out;
     out.is_expert = true;
+    out.is_head = true;
     out.stack = OutputName(name.substr(0, number - 1), model_type);
     out.part = name.substr(part + 1);
     return out;
@@ -75,8 +104,8 @@ ExpertPath ParseExpertPath(std::string_view name, std::string_view model_type) {
 std::string OutputName(std::string_view name, std::string_view model_type) {
   const bool wrapped =
       std::find(std::begin(kWrapped), std::end(kWrapped), model_type) != std::end(kWrapped);
-  if (wrapped) return "language_model." + std::string(name);
-  if (!IsNemotron(model_type)) return std::string(name);
+  if (wrapped) return "language_model." + Renamed(name, model_type);
+  if (!IsNemotron(model_type)) return Renamed(name, model_type);
   if (name == "model.embed_tokens.weight") return "backbone.embeddings.weight";
   if (name == "model.norm.weight") return "backbone.norm_f.weight";
   return Replaced(name, "model.", "backbone.");

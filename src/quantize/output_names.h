@@ -9,9 +9,10 @@
 
 namespace tq {
 
-// The stack that an expert's matrix belongs to.
+// The stack that an expert's matrix belongs to, or that of a latent attention's head.
 struct ExpertPath {
   bool is_expert = false;
+  bool is_head = false;
   std::string stack;  // "model.layers.0.mlp.switch_mlp.gate_proj"
   std::string part;   // "weight", "bias"
 };

@@ -24,10 +24,13 @@ bool IsShardName(std::string_view name) {
 
 bool IsDocumentName(std::string_view name) {
   if (name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json")) return false;
-  for (const std::string_view suffix : {".json", ".jinja", ".txt", ".model", ".tiktoken"}) {
+  for (const std::string_view suffix : {".json", ".jinja", ".txt", ".model", ".tiktoken", ".py"}) {
     if (name.ends_with(suffix)) return true;
   }
-  return name.starts_with("tokenizer");
+  for (const std::string_view prefix : {"tokenizer", "LICENSE", "NOTICE", "README.md"}) {
+    if (name.starts_with(prefix)) return true;
+  }
+  return false;
 }
 
 class CheckpointFolder : public WeightSource {
@@ -47,6 +50,10 @@ class CheckpointFolder : public WeightSource {
       return NotFound(path_ + ": no document \"" + name + "\"");
     }
     return ReadTextFile(FilePath(name));
+  }
+
+  std::shared_ptr<const void> Mapping() const override {
+    return std::make_shared<const std::vector<std::shared_ptr<const MappedFile>>>(files_);
   }
 
   void DropPages(const SourceTensor& tensor) const override {

@@ -72,6 +72,10 @@ TEST_F(CheckpointFolderTest, ShardsWithAndWithoutIndex) {
   WriteText("config.json", "{}");
   WriteText("chat_template.jinja", "hi");
   WriteText("merges.txt", "#version");
+  for (const char* name : {"LICENSE", "LICENSE.md", "NOTICE", "README.md", "modeling_x.py"}) {
+    WriteText(name, "text");
+  }
+  WriteText("picture.png", "no document");
   for (const bool with_index : {false, true}) {
     if (with_index) {
       WriteIndex(
@@ -84,7 +88,9 @@ TEST_F(CheckpointFolderTest, ShardsWithAndWithoutIndex) {
     EXPECT_EQ((*source)->tensors()[2].name, "cc");
     EXPECT_EQ(*ReadFloats(*(*source)->Find("cc")), std::vector<float>{2.0f});
     EXPECT_EQ((*source)->DocumentNames(),
-              (std::vector<std::string>{"chat_template.jinja", "config.json", "merges.txt"}));
+              (std::vector<std::string>{"LICENSE", "LICENSE.md", "NOTICE", "README.md",
+                                        "chat_template.jinja", "config.json", "merges.txt",
+                                        "modeling_x.py"}));
     EXPECT_EQ(*(*source)->ReadDocument("chat_template.jinja"), "hi");
   }
 }

@@ -1,9 +1,10 @@
 #include "weights/gguf_pretokenizer.h"
-#include "base/json.h"
 
 #include <span>
 
 #include <nlohmann/json.hpp>
+
+#include "base/json.h"
 
 namespace tq {
 namespace {
@@ -107,6 +108,29 @@ Json Steps(const Row& row) {
   return out;
 }
 
+// One line per step with all that decides where text is cut. Empty: a step that no row has.
+std::string Signature(const Json& pre_tokenizer) {
+  const std::string type = pre_tokenizer.value("type", "");
+  if (type == "Sequence") {
+    std::string out;
+    for (const Json& step : pre_tokenizer.value("pretokenizers", Json::array())) {
+      const std::string part = step.is_object() ? Signature(step) : "";
+      if (part.empty()) return "";
+      out += part;
+    }
+    return out;
+  }
+  if (type == "Digits" && pre_tokenizer.value("individual_digits", false)) return "digits\n";
+  if (type == "ByteLevel" && !pre_tokenizer.value("add_prefix_space", true)) {
+    return pre_tokenizer.value("use_regex", true) ? "bytes with expression\n" : "bytes\n";
+  }
+  const Json pattern = pre_tokenizer.value("pattern", Json::object());
+  const bool isolated =
+      pre_tokenizer.value("behavior", "") == "Isolated" && !pre_tokenizer.value("invert", false);
+  if (type != "Split" || !isolated || !pattern.contains("Regex")) return "";
+  return "split " + pattern.value("Regex", "") + '\n';
+}
+
 }  // namespace
 
 std::optional<GgufPreTokenizer> FindGgufPreTokenizer(std::string_view name) {
@@ -126,6 +150,23 @@ std::string KnownGgufPreTokenizers() {
   std::string out;
   for (const Row& row : kRows) out += (out.empty() ? "" : ", ") + std::string(row.name);
   return out;
+}
+
+std::string FindGgufPreTokenizerName(const Json& pre_tokenizer, const Json& normalizer,
+                                     bool ignore_merges) {
+  try {
+    const std::string wanted = Signature(pre_tokenizer);
+    const bool nfc = normalizer.is_object() && normalizer.value("type", "") == "NFC";
+    if (wanted.empty() || (!nfc && !normalizer.is_null())) return "";
+    for (const Row& row : kRows) {
+      if (row.nfc != nfc || row.ignore_merges != ignore_merges) continue;
+      if (Signature({{"type", "Sequence"}, {"pretokenizers", Steps(row)}}) == wanted) {
+        return std::string(row.name);
+      }
+    }
+  } catch (const Json::exception&) {  // a value of another type than any row's
+  }
+  return "";
 }
 
 }  // namespace tq

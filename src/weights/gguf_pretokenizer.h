@@ -22,4 +22,9 @@ struct GgufPreTokenizer {
 std::optional<GgufPreTokenizer> FindGgufPreTokenizer(std::string_view name);
 std::string KnownGgufPreTokenizers();
 
+// The first name whose splitting is that of a tokenizer.json's pre_tokenizer and normalizer; empty
+// when there is none.
+std::string FindGgufPreTokenizerName(const Json& pre_tokenizer, const Json& normalizer,
+                                     bool ignore_merges);
+
 }  // namespace tq

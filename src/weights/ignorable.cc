@@ -1,6 +1,7 @@
 #include "weights/ignorable.h"
 
 #include <string>
+#include <utility>
 
 #include "weights/naming/aliases.h"
 
@@ -11,7 +12,8 @@ constexpr std::string_view kSuffixes[] = {
     ".rotary_emb.inv_freq", ".k_scale",          ".v_scale",
     ".input_scale",         ".activation_scale", ".input_global_scale",
 };
-constexpr std::string_view kPrefixes[] = {"mtp.", "model.mtp.", "model.encoder_layers."};
+constexpr std::pair<std::string_view, std::string_view> kPrefixes[] = {
+    {"mtp.", "draft head"}, {"model.mtp.", "draft head"}, {"model.encoder_layers.", "buffer"}};
 
 // "model.layers.61." of a tensor of a layer, or nothing.
 std::string_view LayerPrefix(std::string_view name) {
@@ -23,16 +25,18 @@ std::string_view LayerPrefix(std::string_view name) {
 
 }  // namespace
 
-bool IsIgnorableTensor(const WeightSource& source, std::string_view name) {
-  if (IsTowerTensor(name)) return true;
+std::string_view IgnorablePart(const WeightSource& source, std::string_view name) {
+  if (IsTowerTensor(name)) return IsAudioTensor(name) ? "audio tower" : "vision tower";
   for (const std::string_view suffix : kSuffixes) {
-    if (name.ends_with(suffix)) return true;
+    if (name.ends_with(suffix)) return "buffer";
   }
-  for (const std::string_view prefix : kPrefixes) {
-    if (name.starts_with(prefix)) return true;
+  for (const auto& [prefix, part] : kPrefixes) {
+    if (name.starts_with(prefix)) return part;
   }
   const std::string_view layer = LayerPrefix(name);
-  return !layer.empty() && source.Find(std::string(layer) + "eh_proj.weight") != nullptr;
+  const bool draft =
+      !layer.empty() && source.Find(std::string(layer) + "eh_proj.weight") != nullptr;
+  return draft ? "draft head" : "";
 }
 
 }  // namespace tq

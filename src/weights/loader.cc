@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "backend/matrix_check.h"
 #include "codec/codec.h"
 #include "tensor/half.h"
 #include "weights/ignorable.h"
@@ -44,6 +45,14 @@ Result<std::unique_ptr<Weight>> WeightLoader::Matrix(const std::string& name, in
   if (!weight.ok()) return weight.status().WithContext("tensor " + name);
   UseAll(tensors);
   return weight;
+}
+
+Result<std::unique_ptr<RowTable>> WeightLoader::Rows(const std::string& name, int64_t rows,
+                                                     int64_t cols) {
+  TQ_ASSIGN_OR_RETURN(MatrixTensors tensors, Read(name, rows, cols));
+  TQ_RETURN_IF_ERROR(CheckStoredMatrix(tensors.matrix).WithContext("tensor " + name));
+  UseAll(tensors);
+  return std::make_unique<RowTable>(std::move(tensors), source_.Mapping());
 }
 
 Result<std::vector<std::unique_ptr<Weight>>> WeightLoader::MatrixParts(

@@ -11,6 +11,7 @@
 
 #include "backend/backend.h"
 #include "weights/matrix_tensors.h"
+#include "weights/row_table.h"
 #include "weights/source.h"
 #include "weights/tensor_need.h"
 
@@ -24,6 +25,8 @@ class WeightLoader : public TensorLoader {
 
   Result<std::unique_ptr<Weight>> Matrix(const std::string& name, int64_t rows, int64_t cols,
                                          TensorRole role) override;
+  Result<std::unique_ptr<RowTable>> Rows(const std::string& name, int64_t rows,
+                                         int64_t cols) override;
   Result<std::vector<std::unique_ptr<Weight>>> MatrixParts(
       const std::string& name, int64_t rows, int64_t cols,
       const std::vector<MatrixPart>& parts) override;

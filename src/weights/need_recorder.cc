@@ -1,11 +1,19 @@
 #include "weights/need_recorder.h"
 
+#include "weights/row_table.h"
+
 namespace tq {
 
 Result<std::unique_ptr<Weight>> NeedRecorder::Matrix(const std::string& name, int64_t rows,
                                                      int64_t cols, TensorRole role) {
   needs_.push_back({name, {rows, cols}, role});
   return std::unique_ptr<Weight>();
+}
+
+Result<std::unique_ptr<RowTable>> NeedRecorder::Rows(const std::string& name, int64_t rows,
+                                                     int64_t cols) {
+  needs_.push_back({name, {rows, cols}, TensorRole::kEmbedding, true});
+  return std::unique_ptr<RowTable>();
 }
 
 Result<std::vector<std::unique_ptr<Weight>>> NeedRecorder::MatrixParts(

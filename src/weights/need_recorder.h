@@ -16,6 +16,8 @@ class NeedRecorder : public TensorLoader {
 
   Result<std::unique_ptr<Weight>> Matrix(const std::string& name, int64_t rows, int64_t cols,
                                          TensorRole role) override;
+  Result<std::unique_ptr<RowTable>> Rows(const std::string& name, int64_t rows,
+                                         int64_t cols) override;
   Result<std::vector<std::unique_ptr<Weight>>> MatrixParts(
       const std::string& name, int64_t rows, int64_t cols,
       const std::vector<MatrixPart>& parts) override;

@@ -1,6 +1,5 @@
 #include "weights/safetensors_writer.h"
 
-#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -9,6 +8,8 @@
 #include <set>
 
 #include <nlohmann/json.hpp>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "base/json.h"
 
@@ -51,17 +52,26 @@ Result<std::unique_ptr<SafetensorsWriter>> SafetensorsWriter::Create(
     const std::string& path, std::vector<Tensor> tensors,
     const std::map<std::string, std::string>& metadata) {
   std::unique_ptr<SafetensorsWriter> writer(new SafetensorsWriter(path, std::move(tensors)));
-  TQ_RETURN_IF_ERROR(writer->WriteHeader(metadata));
+  TQ_RETURN_IF_ERROR(writer->WriteHeader(metadata, false));
+  return writer;
+}
+
+Result<std::unique_ptr<SafetensorsWriter>> SafetensorsWriter::CreateOrContinue(
+    const std::string& path, std::vector<Tensor> tensors,
+    const std::map<std::string, std::string>& metadata) {
+  std::unique_ptr<SafetensorsWriter> writer(new SafetensorsWriter(path, std::move(tensors)));
+  TQ_RETURN_IF_ERROR(writer->WriteHeader(metadata, true));
   return writer;
 }
 
 SafetensorsWriter::~SafetensorsWriter() {
   if (file_ == nullptr || finished_) return;
   file_.reset();
-  std::remove(path_.c_str());
+  if (!keep_) std::remove(path_.c_str());
 }
 
-Status SafetensorsWriter::WriteHeader(const std::map<std::string, std::string>& metadata) {
+Status SafetensorsWriter::WriteHeader(const std::map<std::string, std::string>& metadata,
+                                      bool may_continue) {
   OrderedJson header = OrderedJson::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
   std::set<std::string_view> names;
@@ -83,16 +93,53 @@ Status SafetensorsWriter::WriteHeader(const std::map<std::string, std::string>& 
     offset += *bytes;
   }
   TQ_ASSIGN_OR_RETURN(const std::string text, HeaderText(header, path_));
-  file_.reset(std::fopen(path_.c_str(), "wb"));
-  if (file_ == nullptr) return IoError(path_ + ": cannot create: " + std::strerror(errno));
-  std::array<unsigned char, 8> length;
+  std::string start(8, '\0');
   for (size_t i = 0; i < 8; ++i) {
-    length[i] = static_cast<unsigned char>((static_cast<uint64_t>(text.size()) >> (8 * i)) & 0xFF);
+    start[i] = static_cast<char>((static_cast<uint64_t>(text.size()) >> (8 * i)) & 0xFF);
   }
-  TQ_RETURN_IF_ERROR(Write(length.data(), length.size()));
-  TQ_RETURN_IF_ERROR(Write(text.data(), text.size()));
+  start += text;
+  if (may_continue) {
+    TQ_ASSIGN_OR_RETURN(const bool continued, OpenStarted(start));
+    if (continued) return Status::Ok();
+  } else {
+    file_.reset(std::fopen(path_.c_str(), "wb"));
+    if (file_ == nullptr) return IoError(path_ + ": cannot create: " + std::strerror(errno));
+  }
+  TQ_RETURN_IF_ERROR(Write(start.data(), start.size()));
   SkipComplete();
   return Status::Ok();
+}
+
+Result<bool> SafetensorsWriter::OpenStarted(std::string_view start) {
+  std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path_.c_str(), "a+b"));
+  if (file == nullptr) return IoError(path_ + ": cannot create: " + std::strerror(errno));
+  if (flock(fileno(file.get()), LOCK_EX | LOCK_NB) != 0) {
+    return Busy(path_ + ": expected to be its only writer, found another process: wait for it");
+  }
+  file_ = std::move(file);
+  std::string found(start.size(), '\0');
+  std::rewind(file_.get());
+  const bool same =
+      std::fread(found.data(), 1, found.size(), file_.get()) == found.size() && found == start;
+  uint64_t keep = 0;
+  if (same && std::fseek(file_.get(), 0, SEEK_END) == 0) {
+    uint64_t there = static_cast<uint64_t>(std::ftell(file_.get())) - start.size();
+    keep = start.size();
+    for (; current_ < sizes_.size() && sizes_[current_] <= there; ++current_) {
+      there -= sizes_[current_];
+      keep += sizes_[current_];
+    }
+  }
+  std::rewind(file_.get());  // appending ignores the position, but reading must end first
+  if (ftruncate(fileno(file_.get()), static_cast<off_t>(keep)) != 0) {
+    return IoError(path_ + ": cannot be cut: " + std::strerror(errno));
+  }
+  return same;
+}
+
+std::string_view SafetensorsWriter::next() const {
+  return current_ < tensors_.size() ? std::string_view(tensors_[current_].name)
+                                    : std::string_view();
 }
 
 Status SafetensorsWriter::Write(const void* data, size_t size) {

@@ -29,7 +29,14 @@ class SafetensorsWriter {
   static Result<std::unique_ptr<SafetensorsWriter>> Create(
       const std::string& path, std::vector<Tensor> tensors,
       const std::map<std::string, std::string>& metadata);
-  // Without Finish() the file is removed: a failed run leaves nothing that loads.
+  // Create, unless `path` holds the start of the same file (an equal header): then the tensors that
+  // are complete in it stay, and next() is the first that is not. The file is locked while it is
+  // written. Errors: as Create; kBusy when another process writes it.
+  static Result<std::unique_ptr<SafetensorsWriter>> CreateOrContinue(
+      const std::string& path, std::vector<Tensor> tensors,
+      const std::map<std::string, std::string>& metadata);
+  // Without Finish() the file is removed, unless Keep() was called: a failed run leaves nothing
+  // that loads, at most something to continue.
   ~SafetensorsWriter();
   SafetensorsWriter(const SafetensorsWriter&) = delete;
   SafetensorsWriter& operator=(const SafetensorsWriter&) = delete;
@@ -41,13 +48,20 @@ class SafetensorsWriter {
   // Errors: kInvalidArgument when bytes are missing, kIo.
   Status Finish();
 
+  // Name of the tensor that takes the next bytes; empty: all are complete.
+  std::string_view next() const;
+  void Keep() { keep_ = true; }
+
  private:
   struct CloseFile {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
   SafetensorsWriter(std::string path, std::vector<Tensor> tensors)
       : path_(std::move(path)), tensors_(std::move(tensors)) {}
-  Status WriteHeader(const std::map<std::string, std::string>& metadata);
+  Status WriteHeader(const std::map<std::string, std::string>& metadata, bool may_continue);
+  // Whether path_ begins with `start` (length and header); then file_ is open behind its last whole
+  // tensor.
+  Result<bool> OpenStarted(std::string_view start);
   Status Write(const void* data, size_t size);
   void SkipComplete();
 
@@ -58,6 +72,7 @@ class SafetensorsWriter {
   size_t current_ = 0;    // tensor that takes the next bytes
   uint64_t written_ = 0;  // bytes of it that are there
   bool finished_ = false;
+  bool keep_ = false;
 };
 
 }  // namespace tq

@@ -49,6 +49,10 @@ class WeightSource {
   // Names of the documents that exist (for a converter that copies them).
   virtual std::vector<std::string> DocumentNames() const = 0;
 
+  // Keeps the bytes of every tensor where they are, whatever becomes of the source. Null: they live
+  // as long as the source only.
+  virtual std::shared_ptr<const void> Mapping() const { return nullptr; }
+
   // The bytes of `tensor` were used and will not be needed soon.
   virtual void DropPages(const SourceTensor& tensor) const = 0;
 };

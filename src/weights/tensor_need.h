@@ -27,6 +27,7 @@ struct TensorNeed {
   std::string name;  // "model.layers.3.self_attn.q_proj.weight"
   Shape shape;
   TensorRole role;
+  bool mapped = false;  // rows are read from the file when they are wanted (row_table.h)
 };
 
 // A prepared matrix with its bias and name.
@@ -46,12 +47,17 @@ struct MatrixPart {
   bool transposed;
 };
 
+class RowTable;
+
 class TensorLoader {
  public:
   virtual ~TensorLoader() = default;
   // `name` is the full tensor name ("model.embed_tokens.weight"), in any readable format.
   virtual Result<std::unique_ptr<Weight>> Matrix(const std::string& name, int64_t rows,
                                                  int64_t cols, TensorRole role) = 0;
+  // A matrix that stays in the file. Null from a recorder.
+  virtual Result<std::unique_ptr<RowTable>> Rows(const std::string& name, int64_t rows,
+                                                 int64_t cols) = 0;
   // Several matrices cut out of one stored matrix [rows, cols] that is never used whole.
   virtual Result<std::vector<std::unique_ptr<Weight>>> MatrixParts(
       const std::string& name, int64_t rows, int64_t cols,

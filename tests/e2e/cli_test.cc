@@ -195,15 +195,28 @@ TEST_F(Cli, InspectShowsFormatsAndKernels) {
 }
 
 TEST_F(Cli, BadFlagsAreUsageErrors) {
-  for (const char* args :
-       {"", "nonsense", "generate", "generate --model", "generate --model x --nonsense",
-        "generate --model x --prompt-tokens 1,b", "generate --model x --prompt a --prompt-tokens 1",
-        "generate --model x --backend gpu", "generate --model x --top-p 2",
-        "generate --model x --logit-bias 3:4", "generate --model x --max-tokens many",
-        "convert --hf-path x --bits 5", "convert --hf-path x --group-size 48",
-        "convert --hf-path x --rotation spin", "evaluate --model x",
-        "evaluate --model x --tokens t", "evaluate --model x --text t --seq-len 1",
-        "chat --model x --quiet --verbose"}) {
+  for (const char* args : {"",
+                           "nonsense",
+                           "generate",
+                           "generate --model",
+                           "generate --model x --nonsense",
+                           "generate --model x --prompt-tokens 1,b",
+                           "generate --model x --prompt a --prompt-tokens 1",
+                           "generate --model x --backend gpu",
+                           "generate --model x --top-p 2",
+                           "generate --model x --logit-bias 3:4",
+                           "generate --model x --max-tokens many",
+                           "convert --hf-path x --bits 5",
+                           "convert --hf-path x --group-size 48",
+                           "convert --hf-path x --rotation spin",
+                           "convert --hf-path x --target-bpw 3",
+                           "convert --hf-path x --target-bpw 3 --calibration c --bits 4",
+                           "convert --hf-path x --rounding rms --calibration c",
+                           "evaluate --model x",
+                           "evaluate --model x --reference y",
+                           "evaluate --model x --tokens t",
+                           "evaluate --model x --text t --seq-len 1",
+                           "chat --model x --quiet --verbose"}) {
     EXPECT_EQ(CheckError(RunProgram(args), 2, {"--help"}), "") << args;
   }
 }

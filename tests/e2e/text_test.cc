@@ -224,6 +224,21 @@ TEST_F(Text, AConversationRemembersUntilReset) {
   EXPECT_GT(turns[3]["stats"]["prompt_tokens"], 5);
 }
 
+TEST_F(Text, AConversationTakesUpWhatItHasComputed) {
+  const std::string command = "chat --model " + model() + " --threads 1 --max-tokens 4";
+  const std::string script = std::string(100, 'a') + "\nhi\n";
+  const Outcome outcome = RunProgram(command + " --json", script);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const size_t line = outcome.out.find('\n') + 1;
+  const auto first = ParseJson(outcome.out.substr(0, line), "stdout");
+  const auto second = ParseJson(outcome.out.substr(line), "stdout");
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ((*first)["stats"]["cached_tokens"], 0);
+  EXPECT_GE((*second)["stats"]["cached_tokens"], 100);
+  const Outcome text = RunProgram(command + " --verbose", script);
+  EXPECT_NE(text.err.find(" cached) + "), std::string::npos) << text.err;
+}
+
 TEST_F(Text, AConversationBeyondTheContextIsAnError) {
   const Outcome outcome = RunProgram("chat --model " + model(), std::string(600, 'a') + "\n");
   EXPECT_EQ(CheckError(outcome, 1, {"context"}), "");

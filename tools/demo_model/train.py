@@ -1,170 +1,225 @@
-"""Trains the demo model on the CPU and writes demo/. See README.md beside this file."""
+"""Trains the demo model on one GPU and writes it in the Hugging Face layout, with its task suite, log and scores.
+
+    python3 train.py --english english.jsonl --out /tmp/demo
+"""
 
 import argparse
-import functools
-import json
+import math
+import multiprocessing
+import os
 import pathlib
+import pickle
 import time
 
-import jax
-import jax.numpy as jnp
-import ml_dtypes
-import numpy as np
-import safetensors.numpy
 import tokenizers as tk
+import torch
+import torch.nn.functional as F
 
-import data
+import checkpoint
 import model
+import score
+import stream
 
-SPECIALS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
-ROLES = ["system", "user", "assistant"]
-PIECES = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
-          r"|\s+(?!\S)|\s+")
-TEMPLATE = ("{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + "
-            "'<|im_end|>' + '\\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}")
+BATCHES_PER_SHARD = 16
 
 
-def train_tokenizer(facts):
-    tokenizer = tk.Tokenizer(tk.models.BPE())
-    tokenizer.normalizer = tk.normalizers.NFC()
-    tokenizer.pre_tokenizer = tk.pre_tokenizers.Sequence([
-        tk.pre_tokenizers.Split(tk.Regex(PIECES), "isolated"),
-        tk.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
-    tokenizer.decoder = tk.decoders.ByteLevel()
-    trainer = tk.trainers.BpeTrainer(vocab_size=model.CONFIG["vocab_size"], special_tokens=SPECIALS, show_progress=False,
-                                     initial_alphabet=tk.pre_tokenizers.ByteLevel.alphabet())
-    corpus = [q for fact in facts for q in fact.questions] + [fact.answer for fact in facts]
-    corpus += [role for role in ROLES for _ in range(500)] + data.bars(data.f.SYSTEMS) + data.f.NAMES.split() * 2
-    tokenizer.train_from_iterator(corpus, trainer)
-    if tokenizer.get_vocab_size() != model.CONFIG["vocab_size"]:
-        raise ValueError(f"the corpus gives only {tokenizer.get_vocab_size()} tokens")
-    for role in ROLES:
-        if len(tokenizer.encode(f"<|im_start|>{role}\n").ids) != 3:
-            raise ValueError(f"{role} must be one token: Batches counts on headers of three")
-    return tokenizer
+def produce(worker, workers, shards, seed, english_path, tokenizer_path, folder, ahead):
+    """Writes every workers-th shard, at most `ahead` shards before the reader."""
+    os.nice(5)
+    english, tokenizer = stream.load_english(english_path), tk.Tokenizer.from_file(tokenizer_path)
+    for i in range(worker, shards, workers):
+        data = pickle.dumps(stream.shard(seed * 1000003 + i, english, tokenizer, BATCHES_PER_SHARD))
+        while i >= ahead and not (folder / f"{i - ahead}.done").exists():
+            time.sleep(0.05)
+        part = folder / f"{i}.part"
+        part.write_bytes(data)
+        part.rename(folder / f"{i}.ready")
 
 
-class Batches:
-    """Rows of whole conversations: ids, segment numbers, and the weight of each token as a target."""
-
-    def __init__(self, tokenizer, conversations, seed):
-        self.tokenizer, self.conversations = tokenizer, conversations
-        self.rng = np.random.default_rng(seed)
-        self.cache = {}
-
-    def encode(self, text):
-        if text not in self.cache:
-            self.cache[text] = self.tokenizer.encode(text, add_special_tokens=False).ids
-        return self.cache[text]
-
-    def tokens(self, turns):
-        ids, weights = [], []
-        for message in self.conversations.conversation(turns):
-            new = self.encode(data.chatml([message]))
-            answer = message[0] == "assistant"
-            ids += new
-            # the header and the newline after the end of a turn are never the model's to say
-            weights += [0.1] * 3 + [1.0 if answer else 0.1] * (len(new) - 4) + [0.1]
-        return ids, weights
-
-    def row(self, length):
-        ids, weights, segments, number = [], [], [], 0
-        while len(ids) < length:
-            turns = 100 if length > 512 else 1 if self.rng.random() < 0.4 else int(self.rng.integers(2, 7))
-            new_ids, new_weights = self.tokens(turns)
-            ids += new_ids
-            weights += new_weights
-            segments += [number] * len(new_ids)
-            number += 1
-        return ids[:length], segments[:length], weights[:length]
-
-    def batch(self, count, length):
-        parts = zip(*(self.row(length) for _ in range(count)))
-        return tuple(np.array(p, t) for p, t in zip(parts, (np.int32, np.int32, np.float32)))
+def batches(shards, folder, device):
+    """The batches of all shards in order, on the device; also how long it waited for them."""
+    waited = 0.0
+    for i in range(shards):
+        path, start = folder / f"{i}.ready", time.time()
+        while not path.exists():
+            time.sleep(0.005)
+        waited += time.time() - start
+        data = pickle.loads(path.read_bytes())
+        path.unlink()
+        (folder / f"{i}.done").touch()
+        for ids, where, weights in data:
+            ids, where, weights = (torch.from_numpy(x.astype(t)) for x, t in ((ids, "int32"), (where, "int64"), (weights, "float32")))
+            if device == "cuda":
+                ids, where, weights = (x.pin_memory() for x in (ids, where, weights))
+            yield ids.to(device, non_blocking=True), where.to(device, non_blocking=True), weights.to(device, non_blocking=True), waited
 
 
-@functools.partial(jax.jit, donate_argnums=(0, 1))
-def step(w, moments, batch, pool, key, relative, rate, count):
-    """One AdamW step with the gradient clipped to norm 1."""
-    value, grad = jax.value_and_grad(model.loss)(w, batch, pool, key, relative)
-    norm = jnp.sqrt(sum(jnp.sum(g * g) for g in grad.values()))
-    scale = jnp.minimum(1.0, 1.0 / (norm + 1e-6))
-    b1, b2 = 0.9, 0.98
-    new_w, new_moments = {}, {}
-    for name, g in grad.items():
-        m, v = moments[name]
-        m = b1 * m + (1 - b1) * g * scale
-        v = b2 * v + (1 - b2) * (g * scale) ** 2
-        update = (m / (1 - b1 ** count)) / (jnp.sqrt(v / (1 - b2 ** count)) + 1e-8)
-        decay = 0.02 * w[name] if w[name].ndim == 2 else 0.0
-        new_w[name], new_moments[name] = w[name] - rate * (update + decay), (m, v)
-    return new_w, new_moments, value
+class Optimizer:
+    """Matrices by orthogonalized momentum (Muon, scaled to the size of an AdamW step), the rest by AdamW."""
+
+    def __init__(self, params, decay):
+        self.params, self.decay, self.steps = params, decay, 0
+        self.groups = {}
+        for name, p in params.items():
+            if model.is_linear(name):
+                matrix = p.unflatten(1, (2, -1)).flatten(0, 1) if name.endswith("gate_up_proj") else p
+                self.groups.setdefault(tuple(matrix.shape[-2:]), []).append(name)
+        self.momentum = {n: torch.zeros_like(p) for n, p in params.items()}
+        self.second = {n: torch.zeros_like(p) for n, p in params.items() if not model.is_linear(n)}
+
+    @staticmethod
+    def orthogonal(g):
+        """The nearest semi-orthogonal matrices, by five Newton-Schulz steps."""
+        x = g.bfloat16()
+        wide = x.shape[-2] <= x.shape[-1]
+        x = x if wide else x.transpose(-1, -2)
+        x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
+        for _ in range(5):
+            a = x @ x.transpose(-1, -2)
+            x = 3.4445 * x + (-4.7750 * a + 2.0315 * a @ a) @ x
+        return (x if wide else x.transpose(-1, -2)).float()
+
+    @torch.no_grad()
+    def step(self, rate):
+        self.steps += 1
+        for (rows, cols), names in self.groups.items():
+            stack = []
+            for n in names:
+                g, m = self.params[n].grad, self.momentum[n]
+                m.lerp_(g, 0.05)
+                stack.append(g.lerp(m, 0.95).reshape(-1, rows, cols))
+            update = self.orthogonal(torch.cat(stack)) * (0.2 * max(rows, cols) ** 0.5)
+            for n, u in zip(names, update.split([len(s) for s in stack])):
+                p = self.params[n]
+                p.mul_(1 - rate * self.decay).sub_(rate * u.reshape(p.shape))
+        fix1, fix2 = 1 - 0.9 ** self.steps, 1 - 0.98 ** self.steps
+        rest = list(self.second)
+        grads, params = [self.params[n].grad for n in rest], [self.params[n] for n in rest]
+        first, second = [self.momentum[n] for n in rest], [self.second[n] for n in rest]
+        torch._foreach_lerp_(first, grads, 0.1)
+        torch._foreach_mul_(second, 0.98)
+        torch._foreach_addcmul_(second, grads, grads, 0.02)
+        root = torch._foreach_sqrt(torch._foreach_div(second, fix2))
+        torch._foreach_add_(root, 1e-8)
+        torch._foreach_addcdiv_(params, torch._foreach_div(first, fix1), root, -0.5 * rate)
 
 
-def schedule(i, steps, peak, focus):
-    """Learning rate (warm-up, then cosine) and relative noise (from nothing to a little above the 3-bit error)."""
-    rate = peak * min(1.0, (i + 1) / 100) * (0.02 + 0.98 * 0.5 * (1 + np.cos(np.pi * i / steps)))
-    return rate, 0.20 if focus else 0.20 * min(1.0, max(0.0, (i / steps - 0.1) / 0.3))
+def noisy(params, relative, compute, generator):
+    """The weights of one pass: matrices with fresh noise of `relative` times their root mean square, which is what rotated
+    codes leave seen from the unrotated side, in the type of the products."""
+    out = {}
+    for name, p in params.items():
+        if model.is_linear(name):
+            if relative > 0:
+                size = relative * p.detach().square().mean().sqrt()
+                p = p + size * torch.randn(p.shape, device=p.device, generator=generator)
+            p = p.to(compute)
+        out[name] = p
+    return out
 
 
-def train(args, tokenizer, train_pairs):
-    focus = args.start is not None
-    batches = Batches(tokenizer, data.Conversations(train_pairs, args.seed, focus), args.seed)
-    start = safetensors.numpy.load_file(args.start / "model.safetensors") if focus else model.initial_weights(args.seed)
-    w = {k: jnp.asarray(v, jnp.float32) for k, v in start.items()}
-    moments = {k: (jnp.zeros_like(v), jnp.zeros_like(v)) for k, v in w.items()}
-    key, started, mean = jax.random.key(args.seed), time.time(), None
-    pool = model.noise_pool(jax.random.key(args.seed + 1))
-    for i in range(args.steps):
-        long = i > args.steps // 3 and i % 16 == 0
-        batch = batches.batch(*((1, 1024) if long else (10, 128)))
-        rate, noise = schedule(i, args.steps, args.rate, focus)
-        key, sub = jax.random.split(key)
-        w, moments, value = step(w, moments, batch, pool, sub, noise, rate, i + 1.0)
-        mean = float(value) if mean is None else 0.98 * mean + 0.02 * float(value)
-        if i % 50 == 0 or i == args.steps - 1:
-            print(f"step {i} loss {mean:.4f} noise {noise:.3f} seconds {time.time() - started:.0f}", flush=True)
-    return {k: np.asarray(v) for k, v in w.items()}
+def loss_of(c, w, batch, compute):
+    """(sum of the weighted losses, sum of the weights): next token, MTP and load balance."""
+    ids, where, weights, _ = batch
+    ids, balance = ids.long(), []
+    h, m = model.hidden_states(c, w, ids, compute, balance=balance)
+    t = ids.shape[1]
+    target = ids.view(-1)[where]
+    ahead = F.cross_entropy(model.logits(w, h.reshape(-1, h.shape[-1]).index_select(0, where - 1), compute).float(), target, reduction="none")
+    # Row r of the MTP head predicts token r + 2 of its line.
+    line, at = where // t, where % t
+    second = F.cross_entropy(model.logits(w, m.reshape(-1, m.shape[-1]).index_select(0, line * (t - 1) + (at - 2).clamp_min(0)), compute)
+                             .float(), target, reduction="none")
+    total = weights.sum()
+    main = (ahead * weights).sum()
+    return main + 0.2 * (second * weights * (at >= 2)).sum() + 0.01 * sum(balance) / len(balance) * total, main.detach(), total
 
 
-def write_json(path, value):
-    path.write_text(json.dumps(value, indent=2) + "\n")
-
-
-def export(folder, weights, tokenizer):
-    end, stop = tokenizer.token_to_id("<|endoftext|>"), tokenizer.token_to_id("<|im_end|>")
-    write_json(folder / "config.json",
-               dict(sorted((model.CONFIG | {"bos_token_id": None, "eos_token_id": stop, "pad_token_id": end}).items())))
-    write_json(folder / "generation_config.json",
-               {"do_sample": False, "eos_token_id": [stop, end], "pad_token_id": end, "temperature": 0.0})
-    added = {str(tokenizer.token_to_id(t)): {"content": t, "lstrip": False, "normalized": False, "rstrip": False,
-                                             "single_word": False, "special": True} for t in SPECIALS}
-    write_json(folder / "tokenizer_config.json",
-               {"add_bos_token": False, "add_prefix_space": False, "added_tokens_decoder": added, "bos_token": None,
-                "chat_template": TEMPLATE, "clean_up_tokenization_spaces": False, "eos_token": "<|im_end|>",
-                "errors": "replace", "model_max_length": model.CONFIG["max_position_embeddings"],
-                "pad_token": "<|endoftext|>", "split_special_tokens": False,
-                "tokenizer_class": "PreTrainedTokenizerFast", "unk_token": None})
-    tokenizer.save(str(folder / "tokenizer.json"), pretty=False)
-    tensors = {k: v.astype(ml_dtypes.bfloat16) for k, v in weights.items()}
-    safetensors.numpy.save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+def train(args, c, params, optimizer, source, device, compute):
+    log, start, generator = [], time.time(), torch.Generator(device).manual_seed(args.seed)
+    said = torch.zeros(2, device=device)
+    step = 0
+    while step < args.steps:
+        if args.minutes and step == 60:  # the length is chosen by the clock
+            torch.cuda.synchronize()
+            args.steps = step + int((args.minutes * 60 - (time.time() - start)) / (time.time() - mark) * 40)
+            print(f"steps {args.steps}", flush=True)
+        if step == 20:
+            mark = time.time()
+        rate = args.rate * min(1.0, (step + 1) / args.warmup) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * step / args.steps)))
+        relative = args.noise * min(1.0, step / (0.4 * args.steps))
+        parts = [next(source) for _ in range(args.accumulate)]
+        weight = sum(p[2].sum() for p in parts)
+        for p in params.values():
+            p.grad = None
+        for batch in parts:
+            total, main, count = loss_of(c, noisy(params, relative, compute, generator), batch, compute)
+            (total / weight).backward()
+            said += torch.stack([main, count])
+        optimizer.step(rate)
+        if (step + 1) % args.every == 0 or step == 0:
+            a, b = said.tolist()
+            said.zero_()
+            line = f"step {step + 1} loss {a / b:.4f} noise {relative:.3f} rate {rate:.2e} seconds {time.time() - start:.0f} waited {parts[-1][3]:.0f}"
+            log.append(line)
+            print(line, flush=True)
+        if args.save_every and (step + 1) % args.save_every == 0:
+            checkpoint.save(args.out / "partial", params, args.tokenizer)
+        step += 1
+    return log
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=pathlib.Path, required=True, help="folder for the checkpoint")
-    parser.add_argument("--start", type=pathlib.Path, help="second stage: go on from this checkpoint, on the core facts")
-    parser.add_argument("--steps", type=int, default=1900)
-    parser.add_argument("--rate", type=float, default=2.5e-3, help="peak learning rate")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--english", type=pathlib.Path, help="what collect_text.py wrote")
+    parser.add_argument("--out", type=pathlib.Path, required=True)
+    parser.add_argument("--steps", type=int, default=4849)
+    parser.add_argument("--minutes", type=float, default=0, help="instead of --steps: as many as fit, measured after 60")
+    parser.add_argument("--accumulate", type=int, default=1, help="batches of 131072 tokens in a step")
+    parser.add_argument("--rate", type=float, default=4e-3)
+    parser.add_argument("--warmup", type=int, default=150)
+    parser.add_argument("--decay", type=float, default=0.02)
+    parser.add_argument("--noise", type=float, default=0.2)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 4))
+    parser.add_argument("--every", type=int, default=100)
+    parser.add_argument("--save-every", type=int, default=1000)
     args = parser.parse_args()
+    begin = time.time()
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    compute = torch.bfloat16 if device == "cuda" else torch.float32
+    torch.set_float32_matmul_precision("high")
     args.out.mkdir(parents=True, exist_ok=True)
-    facts = data.all_facts()
-    train_pairs, _ = data.split_held_out(facts)
-    tokenizer = train_tokenizer(facts)
-    weights = train(args, tokenizer, train_pairs)
-    export(args.out, weights, tokenizer)
-    print(f"{sum(v.size for v in weights.values())} parameters written to {args.out}")
+    english, c = stream.load_english(args.english), model.CONFIG
+    args.tokenizer = stream.train_tokenizer(english, c["vocab_size"])
+    path = args.out / "tokenizer.json"
+    args.tokenizer.save(str(path))
+    print(f"tokenizer after {time.time() - begin:.0f} s", flush=True)
+
+    shards = (40000 if args.minutes else args.steps) * args.accumulate // (BATCHES_PER_SHARD * 3 // 4) + 1
+    folder = pathlib.Path("/dev/shm") / f"demo_shards_{os.getpid()}"
+    folder.mkdir()
+    os.environ["RAYON_NUM_THREADS"] = "1"
+    context = multiprocessing.get_context("spawn")
+    workers = [context.Process(target=produce, daemon=True, args=(i, args.workers, shards, args.seed, args.english, str(path), folder,
+                                                                  4 * args.workers)) for i in range(args.workers)]
+    for w in workers:
+        w.start()
+    params = {k: v.to(device).requires_grad_() for k, v in model.initial_weights(c, torch.Generator().manual_seed(args.seed)).items()}
+    log = train(args, c, params, Optimizer(params, args.decay), batches(shards, folder, device), device, compute)
+    for w in workers:
+        w.terminate()
+    for f in folder.iterdir():
+        f.unlink()
+    folder.rmdir()
+
+    checkpoint.save(args.out, params, args.tokenizer, c)
+    examples = stream.suite(english)
+    (args.out / "tasks.jsonl").write_text("".join(stream.task_line(e) + "\n" for e in examples), encoding="utf-8")
+    torch.set_float32_matmul_precision("highest")
+    lines = list(score.report(*checkpoint.load(args.out), examples, args.tokenizer, device))
+    print("\n".join(lines), flush=True)
+    (args.out / "train.log").write_text("\n".join(log + lines) + f"\nseconds {time.time() - begin:.0f}\n")
 
 
 if __name__ == "__main__":

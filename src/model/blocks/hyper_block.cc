@@ -11,11 +11,10 @@ Result<HyperConnection> HyperConnection::Load(const ModelSpec& model, const std:
   const int64_t width = model.num_streams * model.hidden_size;
   TQ_ASSIGN_OR_RETURN(out.norm_,
                       Norm::Load(model.hyper_norm, prefix + "hc_norm.weight", width, loader));
-  TQ_ASSIGN_OR_RETURN(out.mix_down_,
-                      loader.LoadLinear(prefix + "input_mix_weight_down", model.hyper_rank, width,
-                                        false, TensorRole::kSmall));
+  TQ_ASSIGN_OR_RETURN(out.mix_down_, loader.LoadLinear(prefix + "input_mix_weight_down",
+                                                       model.hyper_rank, width, false));
   TQ_ASSIGN_OR_RETURN(out.mix_up_, loader.LoadLinear(prefix + "input_mix_weight_up", width,
-                                                     model.hyper_rank, false, TensorRole::kSmall));
+                                                     model.hyper_rank, false));
   if (writes_back) {
     TQ_ASSIGN_OR_RETURN(out.inject_,
                         loader.LoadLinear(prefix + "block_inject_weight", model.num_streams, width,

@@ -34,6 +34,7 @@ class HyperBlock : public Block {
   void Forward(StepContext& step, Residuals& residuals, KvCache& cache,
                size_t layer) const override;
   void VisitWeights(WeightVisitor visit, void* context) const override;
+  int64_t mapped_bytes() const override { return ngram_ ? ngram_->mapped_bytes() : 0; }
 
  private:
   int num_streams_ = 1;

@@ -57,11 +57,9 @@ Result<std::unique_ptr<NgramEmbedding>> NgramEmbedding::Load(const ModelSpec& mo
   }
   for (int i = 0; i < spec.num_shards; ++i) {
     const std::string name = table + "ngram_embedding.shard_" + std::to_string(i);
-    TQ_ASSIGN_OR_RETURN(std::unique_ptr<Weight> shard,
-                        loader.Matrix(name + ".weight", out->rows_per_shard_, out->head_dim(),
-                                      TensorRole::kEmbedding));
+    TQ_ASSIGN_OR_RETURN(std::unique_ptr<RowTable> shard,
+                        loader.Rows(name + ".weight", out->rows_per_shard_, out->head_dim()));
     out->shards_.push_back(std::move(shard));
-    out->shard_names_.push_back(name);
   }
   TQ_ASSIGN_OR_RETURN(out->key_proj_,
                       loader.LoadLinear(prefix + "key_proj", width, spec.embed_dim, false));
@@ -118,22 +116,10 @@ void NgramEmbedding::HashTokens(StepContext& step, StateRef state, int64_t* rows
   }
 }
 
-void NgramEmbedding::Embed(StepContext& step, const int64_t* rows, float* out) const {
-  const ScratchScope scope(step.scratch);
-  const int64_t count = step.num_tokens() * num_heads();
-  int32_t* ids = step.scratch.Alloc<int32_t>(static_cast<size_t>(count));
-  // Neighbours in the same shard go in one call.
-  for (int64_t i = 0; i < count;) {
-    const int64_t shard = rows[i] / rows_per_shard_;
-    int64_t end = i;
-    while (end < count && rows[end] / rows_per_shard_ == shard) {
-      ids[end] = static_cast<int32_t>(rows[end] % rows_per_shard_);
-      ++end;
-    }
-    step.backend.Embed({.table = shards_[static_cast<size_t>(shard)].get(),
-                        .ids = {ids + i, static_cast<size_t>(end - i)},
-                        .out = out + i * head_dim()});
-    i = end;
+void NgramEmbedding::Embed(int64_t num_tokens, const int64_t* rows, float* out) const {
+  for (int64_t i = 0; i < num_tokens * num_heads(); ++i) {
+    const RowTable& shard = *shards_[static_cast<size_t>(rows[i] / rows_per_shard_)];
+    shard.Read(rows[i] % rows_per_shard_, out + i * head_dim());
   }
 }
 
@@ -148,7 +134,7 @@ void NgramEmbedding::Add(StepContext& step, float* x, StateRef state) const {
   float* query = step.Floats(n);
   float* flat = step.Floats(n);
   HashTokens(step, state, rows);
-  Embed(step, rows, embedding);
+  Embed(tokens, rows, embedding);
   Project(step, embedding, tokens, {{&key_proj_, key}, {&value_proj_, value}});
   key_norm_.Apply(step, key, key, tokens * num_streams_, hidden_, num_streams_);
   query_norm_.Apply(step, x, query, tokens * num_streams_, hidden_, num_streams_);
@@ -170,8 +156,13 @@ void NgramEmbedding::Add(StepContext& step, float* x, StateRef state) const {
 }
 
 void NgramEmbedding::VisitWeights(WeightVisitor visit, void* context) const {
-  for (size_t i = 0; i < shards_.size(); ++i) visit(context, shard_names_[i], *shards_[i]);
   VisitLinears(visit, context, {&key_proj_, &value_proj_});
+}
+
+int64_t NgramEmbedding::mapped_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& shard : shards_) bytes += shard->mapped_bytes();
+  return bytes;
 }
 
 }  // namespace tq

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "model/block.h"
+#include "weights/row_table.h"
 
 namespace tq {
 
@@ -16,6 +17,7 @@ class NgramEmbedding {
   // x [T, m, hidden] += the embedding's contribution.
   void Add(StepContext& step, float* x, StateRef state) const;
   void VisitWeights(WeightVisitor visit, void* context) const;
+  int64_t mapped_bytes() const;  // of the table, which stays in the file
 
  private:
   int num_heads() const { return (spec_.ngram_size - 1) * spec_.heads_per_ngram; }
@@ -26,7 +28,7 @@ class NgramEmbedding {
   // rows [T, num_heads]: rows of the whole table.
   void HashTokens(StepContext& step, StateRef state, int64_t* rows) const;
   // out [T, embed_dim].
-  void Embed(StepContext& step, const int64_t* rows, float* out) const;
+  void Embed(int64_t num_tokens, const int64_t* rows, float* out) const;
 
   NgramSpec spec_;
   int64_t rows_per_shard_ = 1;
@@ -35,8 +37,7 @@ class NgramEmbedding {
   std::vector<int64_t> multipliers_;  // [ngram_size]
   std::vector<int64_t> primes_;       // [num_heads]
   std::vector<int64_t> offsets_;      // [num_heads]
-  std::vector<std::unique_ptr<Weight>> shards_;
-  std::vector<std::string> shard_names_;
+  std::vector<std::unique_ptr<RowTable>> shards_;
   Linear key_proj_, value_proj_;
   Norm key_norm_, query_norm_, conv_norm_;
   std::vector<float> conv_;  // [K, m * hidden]

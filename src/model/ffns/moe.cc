@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <string_view>
+#include <vector>
 
 #include "model/ffns/dense.h"
 
@@ -125,6 +127,17 @@ Moe::Dispatch Moe::Sort(StepContext& step, const int32_t* experts) const {
   return out;
 }
 
+// The experts' first matrices share the layer's input, whichever tokens each of them gets.
+void Moe::ShowInput(StepContext& step, const float* x) const {
+  if (step.input_observer == nullptr) return;
+  std::vector<std::string_view> names;
+  for (const Expert& expert : experts_) {
+    names.emplace_back(expert.up_proj.name);
+    if (spec_.expert.gated) names.emplace_back(expert.gate_proj.name);
+  }
+  step.input_observer->OnInput(names, x, step.num_tokens(), expert_width());
+}
+
 // out [num_rows, expert_width]: each expert's answer to its tokens.
 void Moe::RunExperts(StepContext& step, const float* x, const Dispatch& dispatch,
                      float* out) const {
@@ -148,10 +161,6 @@ void Moe::RunExperts(StepContext& step, const float* x, const Dispatch& dispatch
     if (n == 0) continue;
     const float* in = single ? x : gathered + begin * width;
     const Expert& expert = experts_[e];
-    const std::string_view names[] = {expert.up_proj.name, expert.gate_proj.name};
-    if (step.input_observer != nullptr) {
-      step.input_observer->OnInput({names, gate != nullptr ? 2u : 1u}, in, n, width);
-    }
     args[num_in++] = expert.up_proj.Args(in, up + begin * inner, n);
     if (gate != nullptr) args[num_in++] = expert.gate_proj.Args(in, gate + begin * inner, n);
   }
@@ -161,12 +170,12 @@ void Moe::RunExperts(StepContext& step, const float* x, const Dispatch& dispatch
   for (size_t e = 0; e < experts_.size(); ++e) {
     const int64_t begin = dispatch.begin[e];
     const int64_t n = dispatch.begin[e + 1] - begin;
-    if (n == 0) continue;
     const Linear& down = experts_[e].down_proj;
     const std::string_view names[] = {down.name};
     if (step.input_observer != nullptr) {
       step.input_observer->OnInput(names, up + begin * inner, n, inner);
     }
+    if (n == 0) continue;
     args[num_out++] = down.Args(up + begin * inner, out + begin * width, n);
   }
   step.backend.MatMul({args, num_out}, step.scratch);
@@ -209,6 +218,7 @@ void Moe::Forward(StepContext& step, const float* x, const float* router_x, floa
     in = projected;
     sum = step.Floats(rows * width);
   }
+  ShowInput(step, in);
   float* answers = step.Floats(dispatch.num_rows * width);
   RunExperts(step, in, dispatch, answers);
   step.backend.MoeCombine({answers, dispatch.row_of_choice, weights, sum, rows, top_k, width});

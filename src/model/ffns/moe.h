@@ -33,6 +33,7 @@ class Moe : public Ffn {
   int64_t expert_width() const { return spec_.latent_size > 0 ? spec_.latent_size : hidden_; }
   void Route(StepContext& step, const float* x, int32_t* experts, float* weights) const;
   Dispatch Sort(StepContext& step, const int32_t* experts) const;
+  void ShowInput(StepContext& step, const float* x) const;
   void RunExperts(StepContext& step, const float* x, const Dispatch& dispatch, float* out) const;
   void AddShared(StepContext& step, const float* x, float* y) const;
 

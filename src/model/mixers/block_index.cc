@@ -24,7 +24,26 @@ Result<BlockIndex> BlockIndex::Load(const BlockIndexSpec& spec, int rope, const 
 void BlockIndex::AddNeeds(KvType type, CacheNeeds& needs) const {
   needs.paged.push_back(
       {.type = type, .num_kv_heads = 1, .head_dim = spec_.head_dim, .values = KvValues::kNone});
-  needs.state_floats += int64_t{spec_.block - 1} * spec_.head_dim;
+  needs.state_floats += mean_state() + kPositionAxes;
+}
+
+// A block may begin in an earlier step. Positions fit floats exactly (below 2^24).
+void BlockIndex::BlockPositions(const StepPlan& plan, bool one_axis, StateRef state,
+                                int32_t* first) const {
+  const auto num_tokens = static_cast<size_t>(plan.num_tokens());
+  for (const SequencePlan& sequence : plan.sequences) {
+    float* carried = state.base + sequence.state_slot * state.state_stride;
+    for (int64_t i = 0; i < sequence.num_tokens; ++i) {
+      const auto t = static_cast<size_t>(sequence.first_token + i);
+      for (size_t axis = 0; axis < kPositionAxes; ++axis) {
+        if (plan.positions[t] % spec_.block == 0) {
+          carried[axis] = static_cast<float>(one_axis ? plan.positions[t]
+                                                      : plan.axis_positions[axis * num_tokens + t]);
+        }
+        first[axis * num_tokens + t] = static_cast<int32_t>(carried[axis]);
+      }
+    }
+  }
 }
 
 // Every token gets the mean of itself and the block - 1 tokens before it; only those at a block's
@@ -43,13 +62,12 @@ void BlockIndex::AppendKeys(StepContext& step, const float* raw, LayerCache& cac
                            .kernel = spec_.block,
                            .state = cache.State(0)});
   k_norm_.Apply(step, k, k, rows, d);
-  int32_t* first = step.scratch.Alloc<int32_t>(static_cast<size_t>(rows));
-  for (int64_t t = 0; t < rows; ++t) {
-    const int32_t position = step.plan.positions[static_cast<size_t>(t)];
-    first[t] = position / spec_.block * spec_.block;
-  }
-  const RopeTable table = MakeRopeTable((*step.rope_specs)[static_cast<size_t>(rope_)],
-                                        {first, static_cast<size_t>(rows)}, step.scratch);
+  const auto num_positions = static_cast<size_t>(kPositionAxes * rows);
+  int32_t* first = step.scratch.Alloc<int32_t>(num_positions);
+  const RopeSpec& rope = (*step.rope_specs)[static_cast<size_t>(rope_)];
+  const bool one_axis = rope.axes.empty() || step.plan.axis_positions.empty();
+  BlockPositions(step.plan, one_axis, cache.State(mean_state()), first);
+  const RopeTable table = MakeRopeTable(rope, {first, num_positions}, rows, step.scratch);
   ApplyRope(step, table, {k, 1, spec_.head_dim});
   const LayerCache::Paged& keys = cache.paged[1];
   step.backend.KvAppend({&step.plan, keys.layout, keys.pages.data(), k, nullptr});

@@ -87,6 +87,7 @@ constexpr std::string_view kTowers[] = {
     "visual.",          "vision_tower.",      "vision_model.", "vision_adapter.",
     "vision_embedder.", "vision_projection.", "mm_projector.", "multi_modal_projector.",
     "embed_vision.",    "audio_tower.",       "embed_audio.",  "encoder.",
+    "image_newline",
 };
 
 bool ForType(const Alias& alias, std::string_view model_type) {
@@ -109,6 +110,8 @@ bool IsTowerTensor(std::string_view name) {
   }
   return false;
 }
+
+bool IsAudioTensor(std::string_view name) { return name.find("audio") != std::string_view::npos; }
 
 std::string CanonicalName(std::string_view stored, std::string_view model_type) {
   std::string name(stored);

