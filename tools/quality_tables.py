@@ -11,6 +11,7 @@ import argparse
 import glob
 import json
 import pathlib
+import random
 import shutil
 import subprocess
 import sys
@@ -197,16 +198,33 @@ def smollm2(program, work, options, gguf):
 
 
 def demo(program, work, options):
+    # The generator of the model's exercises: standard library only.
     sys.path.insert(0, str(ROOT / "tools" / "demo_model"))
-    import data  # the generator of the model's world: standard library only
-    train, held_out = data.split_held_out(data.all_facts())
+    import chat
+    import tasks_numbers
+    import tasks_text
+    import world
+    questions, _ = world.split_held_out(world.all_facts())
+    makers = [tasks_numbers.arithmetic, tasks_numbers.enumeration, tasks_numbers.units, tasks_numbers.copying,
+              tasks_text.extraction, tasks_text.story, tasks_text.small_talk,
+              lambda rng: tasks_text.tools(rng, questions), lambda rng: tasks_text.knowledge(rng, questions)]
 
-    def chats(pairs, seed, count):
-        talk = data.Conversations(pairs, seed)
-        return "".join(data.chatml(talk.conversation(4)) for _ in range(count))
-    paths = write_texts(work / "demo", {"chats": chats(train, 11, 500), "other chats": chats(train, 12, 150),
-                                        "held-out": chats(held_out, 13, 150)})
-    texts = {"calibration": [paths["chats"]], "evaluation": {"chats": paths["other chats"], "held-out": paths["held-out"]}}
+    def chats(seed, count):
+        rng = random.Random(seed)
+        examples = [rng.choice(makers)(rng) for _ in range(count)]
+        return "".join(chat.render(e.messages, e.tools, e.direct) for e in examples)
+
+    def suite():
+        text = ""
+        for line in (ROOT / "tools" / "demo_model" / "tasks.jsonl").read_text(encoding="utf-8").splitlines():
+            task = json.loads(line)
+            if task["kind"] in ("recall", "tools"):  # long; calls are no plain text
+                continue
+            messages = task["messages"] + [chat.assistant(task["answer"], task.get("thought", ""))]
+            text += chat.render(messages, task.get("tools", ()), not task.get("enable_thinking", True))
+        return text
+    paths = write_texts(work / "demo", {"exercises": chats(11, 4000), "other exercises": chats(12, 400), "suite": suite()})
+    texts = {"calibration": [paths["exercises"]], "evaluation": {"exercises": paths["other exercises"], "suite": paths["suite"]}}
     return Bench(program, work / "demo", ROOT / "demo", texts, options)
 
 
