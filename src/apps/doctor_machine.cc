@@ -21,6 +21,7 @@
 
 #include "apps/terminal.h"
 #include "backend/backend.h"
+#include "base/memory.h"
 #include "eval/bandwidth.h"
 
 namespace tq {
@@ -33,34 +34,6 @@ std::string ReadSmallFile(const std::string& path) {
   std::stringstream content;
   content << file.rdbuf();
   return content.str();
-}
-
-// "MemAvailable:  123 kB" of /proc/meminfo, in bytes; -1 when it is not there.
-int64_t MemInfo(const std::string& text, const std::string& key) {
-  const size_t at = text.find(key + ":");
-  if (at == std::string::npos) return -1;
-  return std::atoll(text.c_str() + at + key.size() + 1) * 1024;
-}
-
-// The limit of this container, of either version of cgroups.
-std::optional<int64_t> CgroupMemory() {
-  for (const char* path :
-       {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
-    const std::string text = ReadSmallFile(path);
-    if (text.empty() || text.starts_with("max")) continue;
-    const int64_t bytes = std::atoll(text.c_str());
-    if (bytes > 0 && bytes < int64_t{1} << 60) return bytes;
-  }
-  return std::nullopt;
-}
-
-int64_t CgroupMemoryUsed() {
-  for (const char* path :
-       {"/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory/memory.usage_in_bytes"}) {
-    const std::string text = ReadSmallFile(path);
-    if (!text.empty()) return std::atoll(text.c_str());
-  }
-  return 0;
 }
 
 // CPUs' worth of time that the container may use.
@@ -98,27 +71,25 @@ void CheckProcessor(Findings& findings) {
 }
 
 MachineFacts CheckMemory(Findings& findings) {
-  const std::string info = ReadSmallFile("/proc/meminfo");
+  const SystemMemory memory = ReadSystemMemory();
   MachineFacts facts;
-  const int64_t total = MemInfo(info, "MemTotal");
-  facts.available_bytes = MemInfo(info, "MemAvailable");
-  std::string found = fmt::format("{} available of {}", Bytes(facts.available_bytes), Bytes(total));
-  if (const std::optional<int64_t> limit = CgroupMemory(); limit && *limit < total) {
-    const int64_t left = std::max<int64_t>(0, *limit - CgroupMemoryUsed());
-    facts.available_bytes = std::min(facts.available_bytes, left);
-    found +=
-        fmt::format("; this container may use {}, {} of it are left", Bytes(*limit), Bytes(left));
+  facts.available_bytes = memory.available;
+  std::string found =
+      fmt::format("{} available of {}", Bytes(memory.available), Bytes(memory.total));
+  if (memory.container_limit >= 0) {
+    found += fmt::format("; this container may use {}, {} of it are left",
+                         Bytes(memory.container_limit), Bytes(memory.available));
   }
   constexpr int64_t kLittle = int64_t{1} << 30;
   const bool little = facts.available_bytes < kLittle;
   findings.push_back({"memory.available", little ? FindingLevel::kWarn : FindingLevel::kOk, found,
                       little ? "close other programs, or raise the container's limit" : ""});
 
-  const int64_t swap_used = MemInfo(info, "SwapTotal") - MemInfo(info, "SwapFree");
+  const int64_t swap_used = memory.swap_total - memory.swap_free;
   const bool swaps = swap_used > kLittle;
   findings.push_back({"memory.swap", swaps ? FindingLevel::kWarn : FindingLevel::kOk,
                       fmt::format("{} in use of {}", Bytes(std::max<int64_t>(0, swap_used)),
-                                  Bytes(std::max<int64_t>(0, MemInfo(info, "SwapTotal")))),
+                                  Bytes(std::max<int64_t>(0, memory.swap_total))),
                       swaps ? "memory is short: a model that is swapped out is very slow" : ""});
 
   const std::string huge = ReadSmallFile("/sys/kernel/mm/transparent_hugepage/enabled");

@@ -49,12 +49,9 @@ Status RunPull(PullFlags& flags, Interrupts& interrupts) {
   TQ_ASSIGN_OR_RETURN(const RepoId repo, ParseRepoId(flags.repo));
   flags.options.hub = HubOptionsFromEnvironment();
   if (IsHubOffline()) {
-    TQ_ASSIGN_OR_RETURN(PullReport report, [&]() -> Result<PullReport> {
-      PullReport cached;
-      TQ_ASSIGN_OR_RETURN(cached.snapshot, FindSnapshot(flags.options.hub.cache, repo));
-      return cached;
-    }());
-    return Print(flags, report);
+    PullReport cached;
+    TQ_ASSIGN_OR_RETURN(cached.snapshot, FindSnapshot(flags.options.hub.cache, repo));
+    return Print(flags, cached);
   }
   AllowManyFiles();
   const Console console = MakeConsole(flags.common.quiet);

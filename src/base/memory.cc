@@ -22,21 +22,44 @@ int64_t NumberAfter(const char* path, std::string_view key) {
   return value;
 }
 
+int64_t MemInfoBytes(const char* key) {
+  const int64_t kib = NumberAfter("/proc/meminfo", key);
+  return kib < 0 ? -1 : kib * 1024;
+}
+
+struct ControlGroup {
+  const char* limit;
+  const char* used;
+  const char* details;
+};
+constexpr ControlGroup kControlGroups[] = {
+    {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory.stat"},
+    {"/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+     "/sys/fs/cgroup/memory/memory.stat"}};
+
 }  // namespace
 
-int64_t AvailableMemoryBytes() {
-  const int64_t kib = NumberAfter("/proc/meminfo", "MemAvailable:");
-  if (kib < 0) return 0;
-  int64_t available = kib * 1024;
-  const int64_t limit = NumberAfter("/sys/fs/cgroup/memory.max", "");  // "max": no number
-  const int64_t used = NumberAfter("/sys/fs/cgroup/memory.current", "");
-  // Pages of files that the group would give back first.
-  const int64_t cached = NumberAfter("/sys/fs/cgroup/memory.stat", "inactive_file");
-  if (limit >= 0 && used >= 0) {
-    const int64_t left = limit - used + std::max<int64_t>(cached, 0);
-    available = std::clamp<int64_t>(left, 0, available);
+SystemMemory ReadSystemMemory() {
+  SystemMemory memory;
+  memory.total = MemInfoBytes("MemTotal:");
+  memory.available = MemInfoBytes("MemAvailable:");
+  memory.swap_total = MemInfoBytes("SwapTotal:");
+  memory.swap_free = MemInfoBytes("SwapFree:");
+  if (memory.available < 0) return memory;
+  for (const ControlGroup& group : kControlGroups) {
+    const int64_t limit = NumberAfter(group.limit, "");  // "max": no number
+    const int64_t used = NumberAfter(group.used, "");
+    if (limit < 0 || used < 0) continue;
+    // Pages of files that the group would give back first.
+    const int64_t cached = NumberAfter(group.details, "inactive_file");
+    if (limit < memory.total) memory.container_limit = limit;
+    memory.available =
+        std::clamp<int64_t>(limit - used + std::max<int64_t>(cached, 0), 0, memory.available);
+    break;
   }
-  return available;
+  return memory;
 }
+
+int64_t AvailableMemoryBytes() { return std::max<int64_t>(ReadSystemMemory().available, 0); }
 
 }  // namespace tq

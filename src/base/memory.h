@@ -1,9 +1,18 @@
-// Memory of the machine.
+// Memory of the machine and of the control group (version 1 or 2) of the process.
 #pragma once
 
 #include <cstdint>
 
 namespace tq {
+
+struct SystemMemory {  // bytes; -1: not known here
+  int64_t total = -1;
+  int64_t available = -1;        // as AvailableMemoryBytes
+  int64_t container_limit = -1;  // -1 also without one that is below the total
+  int64_t swap_total = -1;
+  int64_t swap_free = -1;
+};
+SystemMemory ReadSystemMemory();
 
 // Bytes that new allocations can get without swapping: what the system calls available, or what the
 // control group of the process leaves, whichever is less. 0: not known here.

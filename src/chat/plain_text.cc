@@ -18,6 +18,36 @@ bool IsThoughtMarker(std::string_view text) {
          std::end(kThoughtMarkers);
 }
 
+bool IsAssistant(const OrderedJson& message) {
+  return message.is_object() && message.value("role", "") == "assistant";
+}
+
+bool HasSpecial(const SpecialTexts& special, const std::string& text, bool spare_thoughts) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t index = special.LongestAt(text, at);
+    if (index == SpecialTexts::kNone) {
+      ++at;
+      continue;
+    }
+    if (!spare_thoughts || !IsThoughtMarker(special.text(index))) return true;
+    at += special.text(index).size();
+  }
+  return false;
+}
+
+// Whether Markers::Mark would mark something.
+bool HasSpecial(const SpecialTexts& special, const OrderedJson& value, bool spare_thoughts) {
+  if (value.is_string()) {
+    return HasSpecial(special, value.get_ref<const std::string&>(), spare_thoughts);
+  }
+  if (!value.is_structured()) return false;
+  for (const auto& [key, item] : value.items()) {
+    if (value.is_object() && HasSpecial(special, key, spare_thoughts)) return true;
+    if (HasSpecial(special, item, spare_thoughts)) return true;
+  }
+  return false;
+}
+
 // Puts a marker behind every special text of a JSON value, and takes them out of a rendering.
 class Markers {
  public:
@@ -25,16 +55,7 @@ class Markers {
     while (rendered.find(stem_) != std::string::npos) stem_ += 'x';
   }
 
-  bool HasSpecial(const OrderedJson& message) const {
-    OrderedJson copy = message;
-    return Mark(copy);
-  }
-
-  // True when something was marked.
-  bool Mark(OrderedJson& message) const {
-    const bool spare_thoughts = message.is_object() && message.value("role", "") == "assistant";
-    return MarkValue(message, spare_thoughts);
-  }
+  void Mark(OrderedJson& message) const { MarkValue(message, IsAssistant(message)); }
 
   // Takes the markers out of `marked`; spans: what stood before each.
   std::string Strip(std::string_view marked, std::vector<TextSpan>& spans) const {
@@ -63,28 +84,23 @@ class Markers {
  private:
   static constexpr std::string_view kEnd = "end";
 
-  bool MarkValue(OrderedJson& value, bool spare_thoughts) const {
-    bool marked = false;
-    if (value.is_string()) {
-      return MarkString(value.get_ref<std::string&>(), spare_thoughts);
-    }
+  void MarkValue(OrderedJson& value, bool spare_thoughts) const {
+    if (value.is_string()) return MarkString(value.get_ref<std::string&>(), spare_thoughts);
     if (value.is_array()) {
-      for (OrderedJson& item : value) marked |= MarkValue(item, spare_thoughts);
-      return marked;
+      for (OrderedJson& item : value) MarkValue(item, spare_thoughts);
     }
-    if (!value.is_object()) return false;
+    if (!value.is_object()) return;
     OrderedJson object = OrderedJson::object();
     for (auto& [key, item] : value.items()) {
       std::string name = key;
-      marked |= MarkString(name, spare_thoughts);
-      marked |= MarkValue(item, spare_thoughts);
+      MarkString(name, spare_thoughts);
+      MarkValue(item, spare_thoughts);
       object[name] = std::move(item);
     }
     value = std::move(object);
-    return marked;
   }
 
-  bool MarkString(std::string& text, bool spare_thoughts) const {
+  void MarkString(std::string& text, bool spare_thoughts) const {
     std::string out;
     size_t done = 0;
     for (size_t at = 0; at < text.size();) {
@@ -100,10 +116,9 @@ class Markers {
       out += fmt::format("{}{}{}", stem_, index, kEnd);
       done = at;
     }
-    if (done == 0) return false;
+    if (done == 0) return;
     out.append(text, done);
     text = std::move(out);
-    return true;
   }
 
   const SpecialTexts& special_;
@@ -184,13 +199,13 @@ std::vector<TextSpan> FindPlainText(const SpecialTexts& special, const OrderedJs
                                     const OrderedJson& tools, const std::string& rendered,
                                     const RenderJson& render, std::vector<std::string>& notes) {
   if (special.size() == 0) return {};
-  const Markers markers(special, rendered);
   Search::Units units;
   for (size_t i = 0; i < messages.size(); ++i) {
-    if (markers.HasSpecial(messages[i])) units.push_back(i);
+    if (HasSpecial(special, messages[i], IsAssistant(messages[i]))) units.push_back(i);
   }
-  if (markers.HasSpecial(tools)) units.push_back(messages.size());
+  if (HasSpecial(special, tools, false)) units.push_back(messages.size());
   if (units.empty()) return {};
+  const Markers markers(special, rendered);
   Search search(markers, messages, tools, rendered, render);
   const Search::Units good = search.Good(units);
   for (const size_t unit : units) {

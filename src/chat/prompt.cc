@@ -203,7 +203,8 @@ Result<RenderedPrompt> ChatPrompt::RenderPrompt(const ChatInput& input,
   const auto render = [&](const std::vector<ChatMessage>& shown, bool add_generation_prompt) {
     return render_json(TemplateMessages(shown, named.traits), add_generation_prompt);
   };
-  Result<std::string> text = render(messages, options.add_generation_prompt);
+  const OrderedJson template_messages = TemplateMessages(messages, named.traits);
+  Result<std::string> text = render_json(template_messages, options.add_generation_prompt);
   if (!text.ok()) return text.status().WithContext("chat template");
   prompt.text = std::move(text).value();
   if (options.add_generation_prompt) {
@@ -212,7 +213,7 @@ Result<RenderedPrompt> ChatPrompt::RenderPrompt(const ChatInput& input,
   }
   const OrderedJson tools = variables["tools"];
   prompt.plain = FindPlainText(
-      special_texts_, TemplateMessages(messages, named.traits), tools, prompt.text,
+      special_texts_, template_messages, tools, prompt.text,
       [&](const OrderedJson& shown, const OrderedJson& shown_tools) {
         variables["tools"] = shown_tools;
         return render_json(shown, options.add_generation_prompt);

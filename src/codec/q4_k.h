@@ -15,12 +15,8 @@ struct Q4K : GridCodec<Q4K> {
   static constexpr std::array kScalesAt = {0, 2};
   static constexpr Grid kGrid = WithFactors(WithMin(LinearGrid(32, 4, 0)), 8);
   static void DecodeGrid(const uint8_t* in, GridBlock& out) {
-    out.base = LoadF16(in);
-    out.min_base = -LoadF16(in + 2);
+    DecodeKScales(in, out);
     for (size_t j = 0; j < 8; ++j) {
-      const KScale s = UnpackKScale(in + 4, static_cast<int>(j));
-      out.factors[j] = static_cast<int8_t>(s.scale);
-      out.min_factors[j] = static_cast<int8_t>(s.min);
       for (size_t l = 0; l < 32; ++l) {
         out.codes[j * 32 + l] = (in[16 + j / 2 * 32 + l] >> (j % 2 * 4)) & 15;
       }

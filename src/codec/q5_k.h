@@ -14,12 +14,8 @@ struct Q5K : GridCodec<Q5K> {
   static constexpr std::array kScalesAt = {0, 2};
   static constexpr Grid kGrid = WithFactors(WithMin(LinearGrid(32, 8, 0)), 8);
   static void DecodeGrid(const uint8_t* in, GridBlock& out) {
-    out.base = LoadF16(in);
-    out.min_base = -LoadF16(in + 2);
+    DecodeKScales(in, out);
     for (size_t j = 0; j < 8; ++j) {
-      const KScale s = UnpackKScale(in + 4, static_cast<int>(j));
-      out.factors[j] = static_cast<int8_t>(s.scale);
-      out.min_factors[j] = static_cast<int8_t>(s.min);
       for (size_t l = 0; l < 32; ++l) {
         const int low = (in[48 + j / 2 * 32 + l] >> (j % 2 * 4)) & 15;
         out.codes[j * 32 + l] = static_cast<uint8_t>(low | ((in[16 + l] >> j) & 1) << 4);

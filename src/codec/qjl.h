@@ -8,6 +8,9 @@
 
 namespace tq {
 
+// Words of bits per row.
+inline int64_t QjlWords(int64_t cols) { return (cols + 31) / 32; }
+
 // The signs of the projection, the same for all matrices of n columns.
 std::vector<float> QjlSigns(int64_t n);
 

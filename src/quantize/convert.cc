@@ -12,6 +12,7 @@
 #include "quantize/bit_allocation.h"
 #include "quantize/conversion_fingerprint.h"
 #include "quantize/convert_plan.h"
+#include "quantize/documents.h"
 #include "quantize/hessian_file.h"
 #include "quantize/item_writer.h"
 #include "quantize/model_card.h"
@@ -56,18 +57,10 @@ std::vector<Shard> PlanShards(const std::vector<ConvertItem>& items, int64_t max
 // All documents, and the model card with a word on the conversion.
 Status WriteDocuments(const WeightSource& source, const QuantizeSettings& settings,
                       const std::string& folder) {
-  std::string source_card;
-  for (const std::string& name : source.DocumentNames()) {
-    if (name == "config.json" || name.ends_with(".safetensors.index.json")) continue;
-    TQ_ASSIGN_OR_RETURN(const std::string text, source.ReadDocument(name));
-    if (name == "README.md") {
-      source_card = text;
-    } else {
-      TQ_RETURN_IF_ERROR(WriteFile(folder + "/" + name, text));
-    }
-  }
-  return WriteFile(folder + "/README.md",
-                   ModelCard(source_card, SourceName(source.path()), settings));
+  TQ_RETURN_IF_ERROR(CopyDocuments(source, folder));
+  const Result<std::string> source_card = source.ReadDocument("README.md");
+  return WriteFile(folder + "/README.md", ModelCard(source_card.ok() ? *source_card : "",
+                                                    SourceName(source.path()), settings));
 }
 
 bool IsTurboQuantConfig(const Json& config) {

@@ -7,6 +7,7 @@
 
 #include "codec/codec.h"
 #include "codec/hadamard.h"
+#include "codec/qjl.h"
 #include "codec/turbo_quant.h"
 #include "quantize/output_names.h"
 #include "quantize/plan_rules.h"
@@ -223,7 +224,7 @@ class Planner {
           {item.path + ".codebook", DType::kF16, {entries}},
           {item.path + ".signs", DType::kF16, {item.cols}}};
       if (!item.qjl) return;
-      const int64_t words = (item.cols + 31) / 32;
+      const int64_t words = QjlWords(item.cols);
       item.outputs.push_back({item.path + ".qjl_packed", DType::kU32, {item.rows, words}});
       item.outputs.push_back({item.path + ".qjl_norms", DType::kF16, {item.rows}});
       item.outputs.push_back({item.path + ".qjl_signs", DType::kF16, {item.cols}});

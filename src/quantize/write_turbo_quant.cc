@@ -17,8 +17,6 @@ int64_t PieceRows(int64_t piece_weights, int64_t cols) {
   return std::max<int64_t>(1, tiles) * Ldlq::kTileRows;
 }
 
-int64_t QjlWords(int64_t cols) { return (cols + 31) / 32; }
-
 }  // namespace
 
 Status ItemWriter::WriteTurboQuant(const ConvertItem& item, SafetensorsWriter& writer) {

@@ -5,6 +5,7 @@
 
 #include "codec/codec.h"
 #include "codec/hadamard.h"
+#include "codec/qjl.h"
 
 namespace tq {
 namespace {
@@ -28,7 +29,7 @@ Status AddQjlResidual(const WeightSource& source, const std::string& path,
                       const StoredMatrix& codes, std::vector<std::byte>& out) {
   const int64_t rows = codes.rows;
   const int64_t cols = codes.cols;
-  const int64_t words = (cols + 31) / 32;
+  const int64_t words = QjlWords(cols);
   TQ_ASSIGN_OR_RETURN(const SourceTensor* packed,
                       Part(source, path + ".qjl_packed", DType::kU32, {rows, words}));
   TQ_ASSIGN_OR_RETURN(const SourceTensor* norm_tensor,

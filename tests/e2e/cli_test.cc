@@ -14,12 +14,6 @@ namespace {
 
 const std::string kLlama = TQ_TEST_DATA "/models/llama";
 
-Json ParseOut(const Outcome& outcome) {
-  const auto json = ParseJson(outcome.out, "stdout");
-  EXPECT_TRUE(json.ok()) << outcome.out << outcome.err;
-  return json.ok() ? json.value() : Json();
-}
-
 std::string Join(const std::vector<int32_t>& ids, const char* separator) {
   return fmt::format("{}", fmt::join(ids, separator));
 }

@@ -29,12 +29,6 @@ class ConvertCommand : public testing::Test {
     return out;
   }
 
-  static Json ParseOut(const Outcome& outcome) {
-    const auto json = ParseJson(outcome.out, "stdout");
-    EXPECT_TRUE(json.ok()) << outcome.out << outcome.err;
-    return json.ok() ? *json : Json();
-  }
-
   TempFolder folder_;
 };
 

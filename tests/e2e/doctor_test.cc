@@ -13,12 +13,6 @@ namespace {
 
 const std::string kLlama = TQ_TEST_DATA "/models/llama";
 
-Json Findings(const Outcome& outcome) {
-  const auto json = ParseJson(outcome.out, "stdout");
-  EXPECT_TRUE(json.ok()) << outcome.out << outcome.err;
-  return json.ok() ? json.value() : Json();
-}
-
 // The level of the first finding with this id, "" when there is none.
 std::string Level(const Json& json, const std::string& id, std::string* found = nullptr) {
   for (const Json& finding : json["findings"]) {
@@ -33,7 +27,7 @@ std::string Level(const Json& json, const std::string& id, std::string* found = 
 TEST(Doctor, LooksAtTheMachineAlone) {
   const Outcome run = RunProgram("doctor --port 0 --json");
   EXPECT_EQ(run.exit_code, 0) << run.err;
-  const Json json = Findings(run);
+  const Json json = ParseOut(run);
   EXPECT_EQ(json["ok"], true);
   for (const char* id : {"cpu.instructions", "cpu.count", "memory.available", "memory.swap",
                          "memory.bandwidth", "disk.free", "limits.open_files"}) {
@@ -48,7 +42,7 @@ TEST(Doctor, LooksAtTheMachineAlone) {
 TEST(Doctor, AGoodCheckpoint) {
   const Outcome run = RunProgram("doctor --port 0 --json --model " TQ_SOURCE_DIR "/demo");
   EXPECT_EQ(run.exit_code, 0) << run.err;
-  const Json json = Findings(run);
+  const Json json = ParseOut(run);
   for (const char* id : {"model.files", "model.architecture", "fit.memory", "model.tokenizer",
                          "model.chat_template"})
     EXPECT_EQ(Level(json, id), "ok") << id;
@@ -67,13 +61,13 @@ TEST(Doctor, NamesEveryDamagedFileAndMissingPart) {
   const Outcome cut = RunProgram("doctor --port 0 --json --model " + model);
   EXPECT_EQ(CheckError({cut.exit_code, "", cut.err}, 1, {"checks failed"}), "");
   size_t damaged = 0;
-  const Json of_cut = Findings(cut);
+  const Json of_cut = ParseOut(cut);
   for (const Json& finding : of_cut["findings"]) damaged += finding["id"] == "model.file" ? 1 : 0;
   EXPECT_EQ(damaged, 2u);
 
   const Outcome none = RunProgram("doctor --port 0 --json --model " + (folder / "none"));
   EXPECT_EQ(none.exit_code, 1);
-  EXPECT_EQ(Level(Findings(none), "model.path"), "fail");
+  EXPECT_EQ(Level(ParseOut(none), "model.path"), "fail");
 
   // A layer more than there are tensors for, and an architecture of tomorrow.
   const auto config = ReadTextFile(kLlama + "/config.json");
@@ -85,7 +79,7 @@ TEST(Doctor, NamesEveryDamagedFileAndMissingPart) {
     std::filesystem::copy(kLlama, path);
     std::filesystem::permissions(path + "/config.json", std::filesystem::perms::owner_all);
     EXPECT_TRUE(WriteFile(path + "/config.json", changed.dump()).ok());
-    return Findings(RunProgram("doctor --port 0 --json --model " + path));
+    return ParseOut(RunProgram("doctor --port 0 --json --model " + path));
   };
   std::string found;
   EXPECT_EQ(Level(with("num_hidden_layers", 9), "model.tensors", &found), "fail");

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 #include <sys/wait.h>
 
 #include "base/check.h"
@@ -34,6 +36,12 @@ Outcome RunProgram(const std::string& args, const std::string& input,
   outcome.out = ReadAll(folder / "out");
   outcome.err = ReadAll(folder / "err");
   return outcome;
+}
+
+Json ParseOut(const Outcome& outcome) {
+  const auto json = ParseJson(outcome.out, "stdout");
+  EXPECT_TRUE(json.ok()) << outcome.out << outcome.err;
+  return json.ok() ? *json : Json();
 }
 
 std::string CheckError(const Outcome& outcome, int exit_code,

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
+
 namespace tq::test {
 
 struct Outcome {
@@ -16,6 +18,9 @@ struct Outcome {
 // front of it, "NAME=value ...".
 Outcome RunProgram(const std::string& args, const std::string& input = "",
                    const std::string& environment = "");
+
+// Its output as one JSON value; null, and a failure of the test, when it is none.
+Json ParseOut(const Outcome& outcome);
 
 // "" when it is a failure with this exit code and exactly one line "error: ..." on stderr that
 // holds all of `parts`; else what is wrong.

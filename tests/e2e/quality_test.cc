@@ -12,9 +12,7 @@ namespace {
 Json RunJson(const std::string& arguments) {
   const Outcome outcome = RunProgram(arguments + " --json --threads 1");
   EXPECT_EQ(outcome.exit_code, 0) << arguments << ": " << outcome.err;
-  const auto json = ParseJson(outcome.out, "stdout");
-  EXPECT_TRUE(json.ok()) << outcome.out;
-  return json.ok() ? *json : Json();
+  return ParseOut(outcome);
 }
 
 TEST(Quality, TargetWidthsBeatTheUniformOnes) {

@@ -23,7 +23,8 @@ struct Job {
   int8_t* q;
   float* sx;
   int32_t* corr;
-  int32_t* qsum;  // grids
+  int32_t* qsum;    // grids
+  int32_t omitted;  // OmittedInteger
   // otherwise
   float* x;
   int64_t ldx;
@@ -58,7 +59,7 @@ int OmittedInteger(const CpuWeight& weight, const IntOps& ints) {
 }
 
 // Both matrices see the same activations in the same form: experts of a stack, for a single token.
-bool PrepareAlike(const Job& a, const Job& b, const IntOps& ints) {
+bool PrepareAlike(const Job& a, const Job& b) {
   const CpuWeight& v = *a.weight;
   const CpuWeight& w = *b.weight;
   if (a.args->x != b.args->x || a.args->num_tokens != b.args->num_tokens) return false;
@@ -67,8 +68,7 @@ bool PrepareAlike(const Job& a, const Job& b, const IntOps& ints) {
   if (v.rotated() && v.signs() != w.signs()) return false;
   if (!v.integer()) return true;
   return a.is_grid() == b.is_grid() && v.group() == w.group() &&
-         v.activation_block() == w.activation_block() &&
-         OmittedInteger(v, ints) == OmittedInteger(w, ints);
+         v.activation_block() == w.activation_block() && a.omitted == b.omitted;
 }
 
 // earlier: the jobs before this one.
@@ -77,10 +77,11 @@ Job MakeJob(const MatMulArgs& args, std::span<const Job> earlier, const IntOps& 
   Job job{};
   job.args = &args;
   job.weight = static_cast<const CpuWeight*>(args.weight);
+  if (job.weight->integer()) job.omitted = OmittedInteger(*job.weight, ints);
   constexpr size_t kLookBack = 4;
   for (size_t i = earlier.size(); i > 0 && i + kLookBack > earlier.size(); --i) {
     const Job& other = earlier[i - 1];
-    if (!PrepareAlike(other, job, ints)) continue;
+    if (!PrepareAlike(other, job)) continue;
     Job same = other;
     same.args = job.args;
     same.weight = job.weight;
@@ -115,8 +116,7 @@ Place PlaceOf(int64_t token, int64_t num_tokens) {
 }
 
 // Spreads one token's codes, scales and group sums over its pass.
-void PackToken(const Job& job, const IntOps& ints, int64_t token, const int8_t* codes,
-               const float* scales) {
+void PackToken(const Job& job, int64_t token, const int8_t* codes, const float* scales) {
   const CpuWeight& weight = *job.weight;
   const int64_t cols = weight.cols();
   const int64_t group = weight.group();
@@ -131,12 +131,11 @@ void PackToken(const Job& job, const IntOps& ints, int64_t token, const int8_t* 
   for (int64_t b = 0; b < job.num_blocks(); ++b) {
     sx[b * place.tokens_in_pass + place.token_in_pass] = scales[b];
   }
-  const int32_t omitted = OmittedInteger(weight, ints);
   const int64_t at = place.first * job.num_groups() + place.token_in_pass;
   for (int64_t g = 0; g < job.num_groups(); ++g) {
     int32_t sum = 0;
     for (int64_t k = 0; k < group; ++k) sum += codes[g * group + k];
-    job.corr[at + g * place.tokens_in_pass] = omitted * sum;
+    job.corr[at + g * place.tokens_in_pass] = job.omitted * sum;
     if (job.is_grid()) job.qsum[at + g * place.tokens_in_pass] = sum;
   }
 }
@@ -158,7 +157,7 @@ void PrepareToken(const Job& job, const CpuKernels& kernels, int64_t token, cons
   int8_t* codes = alone ? job.q + token * cols : work.codes;
   float* scales = alone ? job.sx + token * job.num_blocks() : work.scales;
   kernels.floats.quantize_row(x, cols, weight.activation_block(), codes, scales);
-  PackToken(job, kernels.ints, token, codes, scales);
+  PackToken(job, token, codes, scales);
 }
 
 int64_t TokensAtOnce(const Job& job) {
