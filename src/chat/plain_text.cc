@@ -22,27 +22,32 @@ bool IsAssistant(const OrderedJson& message) {
   return message.is_object() && message.value("role", "") == "assistant";
 }
 
-bool HasSpecial(const SpecialTexts& special, const std::string& text, bool spare_thoughts) {
-  for (size_t at = 0; at < text.size();) {
+// The next special text from `at` on that is to be marked; `at` moves behind it. kNone: there is no
+// more.
+size_t NextSpecial(const SpecialTexts& special, const std::string& text, bool spare_thoughts,
+                   size_t& at) {
+  while (at < text.size()) {
     const size_t index = special.LongestAt(text, at);
     if (index == SpecialTexts::kNone) {
       ++at;
       continue;
     }
-    if (!spare_thoughts || !IsThoughtMarker(special.text(index))) return true;
     at += special.text(index).size();
+    if (!spare_thoughts || !IsThoughtMarker(special.text(index))) return index;
   }
-  return false;
+  return SpecialTexts::kNone;
 }
 
 // Whether Markers::Mark would mark something.
 bool HasSpecial(const SpecialTexts& special, const OrderedJson& value, bool spare_thoughts) {
-  if (value.is_string()) {
-    return HasSpecial(special, value.get_ref<const std::string&>(), spare_thoughts);
-  }
+  const auto in_text = [&](const std::string& text) {
+    size_t at = 0;
+    return NextSpecial(special, text, spare_thoughts, at) != SpecialTexts::kNone;
+  };
+  if (value.is_string()) return in_text(value.get_ref<const std::string&>());
   if (!value.is_structured()) return false;
   for (const auto& [key, item] : value.items()) {
-    if (value.is_object() && HasSpecial(special, key, spare_thoughts)) return true;
+    if (value.is_object() && in_text(key)) return true;
     if (HasSpecial(special, item, spare_thoughts)) return true;
   }
   return false;
@@ -103,15 +108,9 @@ class Markers {
   void MarkString(std::string& text, bool spare_thoughts) const {
     std::string out;
     size_t done = 0;
-    for (size_t at = 0; at < text.size();) {
-      const size_t index = special_.LongestAt(text, at);
-      if (index == SpecialTexts::kNone) {
-        ++at;
-        continue;
-      }
-      const std::string& token = special_.text(index);
-      at += token.size();
-      if (spare_thoughts && IsThoughtMarker(token)) continue;
+    size_t at = 0;
+    for (size_t index = NextSpecial(special_, text, spare_thoughts, at);
+         index != SpecialTexts::kNone; index = NextSpecial(special_, text, spare_thoughts, at)) {
       out.append(text, done, at - done);
       out += fmt::format("{}{}{}", stem_, index, kEnd);
       done = at;

@@ -14,7 +14,7 @@ float EncodeQjlRow(std::span<float> residual, std::span<const float> signs, uint
   for (const float x : residual) sum += x * x;
   for (size_t i = 0; i < residual.size(); ++i) residual[i] *= signs[i];
   HadamardForward(residual);
-  std::fill_n(words, (residual.size() + 31) / 32, 0u);
+  std::fill_n(words, QjlWords(static_cast<int64_t>(residual.size())), 0u);
   for (size_t i = 0; i < residual.size(); ++i) {
     words[i / 32] |= (residual[i] >= 0.0f ? 1u : 0u) << (i % 32);
   }

@@ -59,6 +59,9 @@ Status WriteDocuments(const WeightSource& source, const QuantizeSettings& settin
                       const std::string& folder) {
   TQ_RETURN_IF_ERROR(CopyDocuments(source, folder));
   const Result<std::string> source_card = source.ReadDocument("README.md");
+  if (!source_card.ok() && source_card.status().code() != StatusCode::kNotFound) {
+    return source_card.status();
+  }
   return WriteFile(folder + "/README.md", ModelCard(source_card.ok() ? *source_card : "",
                                                     SourceName(source.path()), settings));
 }
