@@ -15,6 +15,11 @@ pkg_check_modules(Utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
 # Command line and line editing (libedit, BSD licence): the program only.
 find_package(CLI11 REQUIRED)
 pkg_check_modules(Libedit REQUIRED IMPORTED_TARGET libedit)
+# The server: Boost.Beast and Boost.Asio as headers, metrics, logs.
+find_path(TQ_BOOST_INCLUDE_DIR boost/beast/version.hpp REQUIRED)
+find_path(TQ_PROMETHEUS_INCLUDE_DIR prometheus/registry.h REQUIRED)
+find_library(TQ_PROMETHEUS_LIBRARY prometheus-cpp-core REQUIRED)
+find_package(spdlog REQUIRED)
 # Downloads and their hashes.
 pkg_check_modules(Curl REQUIRED IMPORTED_TARGET libcurl)
 pkg_check_modules(Crypto REQUIRED IMPORTED_TARGET libcrypto)

@@ -16,7 +16,9 @@ function(tq_test name)
   target_compile_definitions(${name}_tests PRIVATE
     TQ_TEST_DATA="${CMAKE_BINARY_DIR}/test_data" TQ_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   add_test(NAME ${name} COMMAND ${name}_tests)
-  set_tests_properties(${name} PROPERTIES TIMEOUT 900)
+  # A refused allocation is an answer, also under a sanitizer.
+  set_tests_properties(${name} PROPERTIES TIMEOUT 900 ENVIRONMENT
+    "ASAN_OPTIONS=allocator_may_return_null=1;TSAN_OPTIONS=allocator_may_return_null=1")
 endfunction()
 
 # tq_fuzz(safetensors SOURCES f.cc DEPS tq_weights)     -> fuzz_safetensors, preset `fuzz` only

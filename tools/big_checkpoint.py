@@ -3,6 +3,7 @@
 
   tools/big_checkpoint.py FOLDER                 3 shards of about 1 GB
   tools/big_checkpoint.py FOLDER --shards 8
+  tools/big_checkpoint.py FOLDER --shards 2 --layers 4       of 4 layers each
 """
 
 import argparse
@@ -62,9 +63,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--shards", type=int, default=3)
+    parser.add_argument("--layers", type=int, default=LAYERS_PER_SHARD, help="layers of a shard")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True)
-    layers = arguments.shards * LAYERS_PER_SHARD
+    layers = arguments.shards * arguments.layers
     config = {
         "model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "vocab_size": VOCAB, "hidden_size": HIDDEN,
         "num_hidden_layers": layers, "intermediate_size": FFN, "num_attention_heads": HEADS,
@@ -78,7 +80,7 @@ def main():
     for shard in range(arguments.shards):
         name = f"model-{shard + 1:05}-of-{arguments.shards:05}.safetensors"
         tensors = [("model.embed_tokens.weight", [VOCAB, HIDDEN]), ("model.norm.weight", [HIDDEN])] if shard == 0 else []
-        for layer in range(shard * LAYERS_PER_SHARD, (shard + 1) * LAYERS_PER_SHARD):
+        for layer in range(shard * arguments.layers, (shard + 1) * arguments.layers):
             tensors += layer_tensors(layer)
         write_shard(arguments.folder / name, tensors, block)
         shard_of.update({tensor: name for tensor, _ in tensors})

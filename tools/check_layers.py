@@ -22,11 +22,15 @@ DIRECT = {
     "engine": ["model", "sampling"],
     "quantize": ["model"],
     "tokenizer": ["base"],
+    "grammar": ["sampling", "tokenizer"],
     "chat": ["tokenizer"],
     "eval": ["engine", "tokenizer"],
-    "api": ["engine", "chat", "quantize", "eval"],
+    "plan": ["engine", "quantize"],
+    "api": ["engine", "plan", "chat", "quantize", "eval"],
     "hub": ["base"],
-    "apps": ["engine", "chat", "quantize", "eval", "api", "hub"],
+    "server/transport": ["base"],
+    "server": ["engine", "chat", "grammar", "api", "server/transport"],
+    "apps": ["engine", "plan", "chat", "quantize", "eval", "api", "hub", "server"],
 }
 IMPLEMENTATIONS = {"backend/ref", "backend/cpu"}  # named by make_backend.cc alone
 

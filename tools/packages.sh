@@ -21,6 +21,6 @@ install_packages() {
 # What a build needs; tests add their own.
 BUILD_PACKAGES=(g++ cmake ninja-build pkg-config ccache mold nlohmann-json3-dev libfmt-dev libcli11-dev
                 libonig-dev libutf8proc-dev libhwy-dev libedit-dev libxxhash-dev
-                libcurl4-openssl-dev libssl-dev)
+                libcurl4-openssl-dev libssl-dev libboost-dev prometheus-cpp-dev libspdlog-dev)
 TEST_PACKAGES=(libgtest-dev xz-utils python3)
 ALL_PACKAGES=(clang-16 libclang-rt-16-dev g++-aarch64-linux-gnu qemu-user)

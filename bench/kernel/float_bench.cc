@@ -126,7 +126,7 @@ void BenchAttention(const FloatOps& ops, const KvLayout& layout, int heads, int6
   });
   char what[80];
   std::snprintf(what, sizeof(what), "attention %s%s H %d G %d D %d L %lld, M = %lld",
-                layout.type == KvType::kF16 ? "f16" : "f32",
+                layout.k_format() == KvFormat::kF16 ? "f16" : "f32",
                 layout.values == KvValues::kKeyPrefix ? " v in k" : "", heads, layout.num_kv_heads,
                 layout.head_dim, static_cast<long long>(context), static_cast<long long>(tokens));
   Report(what, t, static_cast<double>(num_pages * layout.page_bytes()), "GB/s");
@@ -235,7 +235,7 @@ int Main(int argc, char** argv) {
     BenchMatMul(ops, type, 32768, cols, 1);
     for (const int64_t tokens : {4, 8, 32, 128}) BenchMatMul(ops, type, 4096, 4096, tokens);
   }
-  for (const KvType type : {KvType::kF16, KvType::kF32}) {
+  for (const KvFormat type : {KvFormat::kF16, KvFormat::kF32}) {
     const KvLayout heads = {type, 8, 128, 128};
     BenchAttention(ops, heads, 32, 4096, 1);
     BenchAttention(ops, heads, 8, 4096, 1);

@@ -177,7 +177,7 @@ void RegisterAll() {
     if (choice.backend == "ref") continue;
     for (const int threads : {1, 2}) {
       for (const Kind& kind : kKinds) {
-        for (const int64_t num_tokens : {1, 2, 4, 8}) {
+        for (const int64_t num_tokens : {1, 2, 4, 8, 16}) {
           Register({kind, choice, threads, /*prefill=*/false}, num_tokens, 2 * kNumMatrices);
         }
         Register({kind, choice, threads, /*prefill=*/true}, kPrefillTokens, 20);

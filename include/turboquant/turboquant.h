@@ -48,7 +48,16 @@ struct LoadOptions {
   std::string isa = {};          // "avx2", "avx512", "neon", "scalar"; "" = best
   bool f32_activations = false;  // exact arithmetic on the stored weights; slower
   int64_t max_context = 0;       // tokens; 0: what the model was made for
+  int max_sequences = 1;         // answers computed at once (GenerateMany)
   int64_t memory_bytes = 0;      // limit for weights, caches and workspace; 0: none
+  // Format of the KV cache: "f16", "bf16", "int8", "tq4", or two of them, "int8/tq3", for keys and
+  // values; "" = f16 (with f32_activations: f32). The first kv_min_tokens tokens, in pages of 64,
+  // stay exact; kv_group_size (16, 32, 64, 128) values share a scale.
+  std::string kv_type = {};
+  int64_t kv_min_tokens = 0;
+  int kv_group_size = 64;
+  std::string disk_cache = {};   // folder that keeps what was computed for prompts; "": none
+  int64_t disk_cache_bytes = 0;  // of that folder; 0: 10 GiB
   std::function<void(int64_t done_bytes, int64_t total_bytes)> progress = {};  // while loading
 };
 
@@ -61,15 +70,46 @@ struct GenerateOptions {
   std::optional<int> top_k = {};
   std::optional<float> min_p = {};
   std::optional<float> repetition_penalty = {};
-  uint64_t seed = 0;
+  std::optional<float> typical_p = {};
+  float xtc_probability = 0;
+  float xtc_threshold = 0.1f;
+  int repetition_context = 256;  // last tokens (prompt included) that repetition_penalty sees
+  float presence_penalty = 0;    // these two see the answer alone
+  float frequency_penalty = 0;
+  float dry_multiplier = 0;
+  float dry_base = 1.75f;
+  int dry_allowed_length = 2;
+  int dry_context = -1;  // last tokens that DRY sees; -1: all
+  std::vector<std::string> dry_breakers = {"\n", ":", "\"", "*"};
+  std::string samplers = {};  // order: "top_k;typical_p;top_p;min_p;xtc;temperature"; "": this
+  std::vector<std::pair<int32_t, float>> logit_bias = {};  // (id, added to its logit)
+  std::vector<std::string> bad_words = {};                 // texts that may not come
+  // Same seed, same answer, whatever else runs. Unset: another one each time.
+  std::optional<uint64_t> seed = {};
   std::vector<std::string> stop = {};  // texts that end the answer; not part of it
+  std::vector<int32_t> stop_ids = {};  // ids that end the answer; not part of it
+  bool ignore_end = false;             // the model cannot end the answer
+  int64_t loop_limit = 0;              // ends an answer that says a block so many times in a row
+  // Unset: none. 0 to 20: log probabilities of the answer's tokens and of so many alternatives,
+  // of the model itself: before bias, penalties, temperature and filters.
+  std::optional<int> logprobs = {};
   // Generate only:
   bool chat_template = true;          // use the checkpoint's template, when it has one
   std::string system = {};            // system message
   std::optional<bool> thinking = {};  // the template's enable_thinking
 };
 
-enum class FinishReason { kStop, kLength, kCancelled };
+enum class FinishReason { kStop, kLength, kLoop, kCancelled };
+
+struct Logprob {
+  int32_t id = 0;
+  float logprob = 0;
+};
+
+struct TokenLogprobs {
+  float logprob = 0;
+  std::vector<Logprob> top = {};  // the most likely first
+};
 
 struct Generation {
   std::string text;
@@ -79,6 +119,8 @@ struct Generation {
   int64_t cached_tokens = 0;  // of them taken from the prefix cache, not computed
   double prefill_seconds = 0;
   double decode_seconds = 0;
+  uint64_t seed = 0;                         // that was used
+  std::vector<TokenLogprobs> logprobs = {};  // of ids, when they were asked for
 };
 
 // Gets every piece of text as it comes; returns false to stop the answer.
@@ -97,6 +139,10 @@ class Model {
   // One user message, or plain text where there is no template.
   Result<Generation> Generate(const std::string& prompt, const GenerateOptions& options = {},
                               const OnText& on_text = {});
+  // `count` answers to one prompt, which is computed once. The first has the seed of the options,
+  // each other one its own. How many run at once: LoadOptions::max_sequences.
+  Result<std::vector<Generation>> GenerateMany(const std::string& prompt, int count,
+                                               const GenerateOptions& options = {});
   // Works without a tokenizer too; the text is then empty.
   Result<Generation> GenerateFromIds(const std::vector<int32_t>& prompt,
                                      const GenerateOptions& options = {},

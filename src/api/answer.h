@@ -31,10 +31,13 @@ class Answer {
   GenerateStats stats() const { return stream_->stats(); }
   // Ids so far, those of a stop string included.
   const std::vector<int32_t>& ids() const { return ids_; }
+  // Of ids(), if the request asked for them; else empty.
+  const std::vector<TokenLogprobs>& logprobs() const { return logprobs_; }
+  uint64_t seed() const { return seed_; }
 
  private:
   Answer(std::shared_ptr<TokenStream> stream, const Tokenizer* tokenizer,
-         std::vector<std::string> stop_strings);
+         std::vector<std::string> stop_strings, const GenerateRequest& request);
   // Ends the generation and waits, so that the statistics are final.
   void StopStream();
 
@@ -42,7 +45,16 @@ class Answer {
   std::optional<Detokenizer> detokenizer_;
   StopStrings stops_;
   std::vector<int32_t> ids_;
+  std::vector<TokenLogprobs> logprobs_;
+  bool with_logprobs_;
+  uint64_t seed_;
   bool ended_ = false;
 };
+
+// `count` answers to one request, each with a seed of its own (RequestOfAnswer), submitted
+// together: they share what the prefix cache keeps of the prompt. Errors: those of Engine::Submit.
+Result<std::vector<std::unique_ptr<Answer>>> StartAnswers(
+    Engine& engine, const Tokenizer* tokenizer, const GenerateRequest& request,
+    const std::vector<std::string>& stop_strings, int64_t count);
 
 }  // namespace tq

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "api/text_assets.h"
@@ -22,7 +23,8 @@ struct SessionOptions {
   std::string path;     // a folder in Hugging Face layout or a .gguf file
   std::string backend;  // "" = best
   BackendOptions backend_options;
-  int64_t memory_bytes = 0;  // weights, caches and workspace together; 0: no limit
+  int64_t memory_bytes = 0;           // weights, caches and workspace together; 0: no limit
+  std::optional<KvSettings> kv = {};  // unset: f16, in parity mode f32; `exact` is chosen so too
 };
 
 class ModelSession {
@@ -38,24 +40,26 @@ class ModelSession {
   const Model& model() const { return *model_; }
   // What the load used of the checkpoint, and what not.
   const CheckpointParts& parts() const { return parts_; }
-  // f32 in parity mode, so that nothing rounds; else f16.
-  KvType kv_type() const;
+  // As asked for; by default f32 in parity mode, so that nothing rounds, else f16.
+  const KvSettings& kv() const { return kv_; }
+  // For engines that are started later.
+  void set_kv(const KvSettings& kv) { kv_ = kv; }
   // KV cache of one token, all layers.
   int64_t kv_bytes_per_token() const;
 
   // Reads tokenizer, template and defaults on the first call. Thread: one caller.
   Result<const TextAssets*> LoadText();
 
-  // Starts the engine; kv_type is set here, and kv_tokens when a memory limit asks for it.
+  // Starts the engine; kv is set here, and what FitEngine sets when there is a memory limit. With a
+  // disk cache, the checkpoint is read once to name its content.
   // Errors: kOutOfMemory (no room for the context), what Engine::Create says.
   Result<Engine*> StartEngine(EngineOptions options);
 
  private:
   ModelSession() = default;
-  // Sets kv_tokens, state_checkpoints and, if it must, a shorter prefill_chunk.
-  Status FitToBudget(EngineOptions& options) const;
 
   int64_t memory_bytes_ = 0;
+  KvSettings kv_;
   std::unique_ptr<WeightSource> source_;
   CheckpointParts parts_;
   std::unique_ptr<Backend> backend_;

@@ -60,6 +60,7 @@ Status ReadSampling(const Json& generation, SamplingParams& sampling) {
     sampling.temperature = static_cast<float>(reader.Number("temperature", 1.0));
     sampling.top_p = static_cast<float>(reader.Number("top_p", 1.0));
     sampling.min_p = static_cast<float>(reader.Number("min_p", 0.0));
+    sampling.typical_p = static_cast<float>(reader.Number("typical_p", 1.0));
     const int64_t top_k = reader.Int("top_k", 0);
     if (top_k < 0 || top_k > std::numeric_limits<int>::max()) {
       return Corrupt(

@@ -9,7 +9,7 @@
 
 #include "base/status.h"
 #include "chat/prompt.h"
-#include "sampling/sampler.h"
+#include "sampling/params.h"
 #include "tokenizer/tokenizer.h"
 #include "weights/source.h"
 

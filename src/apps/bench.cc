@@ -3,17 +3,22 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "apps/bench_report.h"
+#include "apps/bench_restart.h"
 #include "apps/command.h"
 #include "apps/flags.h"
+#include "apps/kv_flags.h"
 #include "apps/output.h"
 #include "apps/run_stats.h"
 #include "base/memory.h"
 #include "cache/kv_cache.h"
 #include "eval/bandwidth.h"
+#include "eval/op_timer.h"
 #include "eval/step_timer.h"
 #include "eval/synthetic_size.h"
 #include "eval/synthetic_source.h"
@@ -26,20 +31,15 @@ struct BenchFlags {
   std::string model;
   std::string synthetic;
   SyntheticOptions shapes;
+  KvFlags kv;
   std::vector<int64_t> prefill = {512};
   std::vector<int64_t> depths = {0, 4096};
   std::vector<int> batches = {1, 4};
   int64_t chunk = 512;
   int repeat = 5;
-};
-
-struct Row {
-  std::string phase;
-  int batch;
-  int64_t depth;
-  int64_t tokens;           // of all sequences, per measurement
-  double seconds;           // the best of the repetitions
-  double bytes_per_second;  // of weights; 0 for prefill
+  bool ops = false;
+  std::string record;
+  int64_t restart = 0;  // tokens; 0: not measured
 };
 
 // Weights, wherever they come from, on a backend.
@@ -53,12 +53,14 @@ struct Subject {
   Backend& backend_used() const { return session != nullptr ? session->backend() : *backend; }
 };
 
-KvType KvTypeOf(const Backend& backend) {
-  return backend.activations() == ActivationMode::kF32 ? KvType::kF32 : KvType::kF16;
+// What the flags ask for, else as a session has it.
+Result<KvSettings> KvSettingsOf(const BenchFlags& flags) {
+  TQ_ASSIGN_OR_RETURN(const std::optional<KvSettings> kv, KvSettingsOf(flags.kv));
+  return KvSettingsFor(BackendOptionsOf(flags.common).activations, kv);
 }
 
 // The largest cache of the run must fit beside the weights.
-Status CheckFits(const BenchFlags& flags, const SyntheticModel& model, KvType kv_type) {
+Status CheckFits(const BenchFlags& flags, const SyntheticModel& model, const KvSettings& kv) {
   const int64_t available = flags.common.memory_gb > 0
                                 ? static_cast<int64_t>(flags.common.memory_gb * 1e9)
                                 : AvailableMemoryBytes();
@@ -69,13 +71,14 @@ Status CheckFits(const BenchFlags& flags, const SyntheticModel& model, KvType kv
     if (tokens <= context) pages = std::max(pages, KvCache::PagesFor(tokens));
   }
   const int64_t slots = *std::max_element(flags.batches.begin(), flags.batches.end());
+  if (flags.restart > 0) pages = std::max(pages, KvCache::PagesFor(flags.restart + kPageTokens));
   for (const int64_t depth : flags.depths) {
     if (depth < context) pages = std::max(pages, KvCache::PagesFor(depth + 1) * slots);
   }
-  return CheckSyntheticFits(model, MeasureSynthetic(model, kv_type, pages, slots), available);
+  return CheckSyntheticFits(model, MeasureSynthetic(model, kv, pages, slots), available);
 }
 
-Result<Subject> Load(const BenchFlags& flags, const Console& console) {
+Result<Subject> Load(const BenchFlags& flags, const KvSettings& kv, const Console& console) {
   Subject out;
   const auto begin = std::chrono::steady_clock::now();
   if (flags.synthetic.empty()) {
@@ -84,7 +87,7 @@ Result<Subject> Load(const BenchFlags& flags, const Console& console) {
     TQ_ASSIGN_OR_RETURN(const SyntheticModel model, FindSynthetic(flags.synthetic, flags.shapes));
     TQ_ASSIGN_OR_RETURN(out.backend,
                         MakeBackend(flags.common.backend, BackendOptionsOf(flags.common)));
-    TQ_RETURN_IF_ERROR(CheckFits(flags, model, KvTypeOf(*out.backend)));
+    TQ_RETURN_IF_ERROR(CheckFits(flags, model, kv));
     out.source = MakeSynthetic(model);
     ProgressBar bar(console, "making weights", HumanBytes, "");
     const LoadProgress report = [](void* context, int64_t done, int64_t total) {
@@ -101,11 +104,12 @@ Result<Subject> Load(const BenchFlags& flags, const Console& console) {
 
 class Measurement {
  public:
-  Measurement(const BenchFlags& flags, const Subject& subject) : flags_(flags), subject_(subject) {}
+  Measurement(const BenchFlags& flags, const KvSettings& kv, const Subject& subject)
+      : flags_(flags), kv_(kv), subject_(subject), ops_(subject.backend_used()) {}
 
-  Result<std::vector<Row>> Run() {
+  Result<std::vector<BenchRow>> Run() {
     const int64_t context = subject_.model().spec().max_position_embeddings;
-    std::vector<Row> rows;
+    std::vector<BenchRow> rows;
     for (const int64_t tokens : flags_.prefill) {
       if (tokens > context) continue;
       TQ_RETURN_IF_ERROR(Prefill(tokens, rows));
@@ -120,83 +124,103 @@ class Measurement {
   }
 
  private:
-  KvType kv_type() const { return KvTypeOf(subject_.backend_used()); }
+  Backend& backend() { return flags_.ops ? ops_ : subject_.backend_used(); }
 
-  Status Prefill(int64_t tokens, std::vector<Row>& rows) {
-    TQ_ASSIGN_OR_RETURN(
-        const auto timer,
-        StepTimer::Create(subject_.model(), subject_.backend_used(), kv_type(), tokens, 1));
+  Status Prefill(int64_t tokens, std::vector<BenchRow>& rows) {
+    TQ_ASSIGN_OR_RETURN(const auto timer,
+                        StepTimer::Create(subject_.model(), backend(), kv_, tokens, 1));
+    // The first one finds out how much room a step needs, the second one touches it.
+    for (int i = 0; i < 2; ++i) timer->Step(1, std::min(flags_.chunk, tokens), 0);
+    ops_.Reset();
     double seconds = 0;
     for (int64_t done = 0; done < tokens;) {
       const int64_t n = std::min(flags_.chunk, tokens - done);
       seconds += timer->Step(1, n, done);
       done += n;
     }
-    rows.push_back({"prefill", 1, 0, tokens, seconds, 0});
+    rows.push_back({.phase = "prefill",
+                    .batch = 1,
+                    .depth = 0,
+                    .tokens = tokens,
+                    .seconds = seconds,
+                    .ops = OpShares(seconds)});
     return Status::Ok();
   }
 
-  Status Decode(int batch, int64_t depth, std::vector<Row>& rows) {
-    TQ_ASSIGN_OR_RETURN(
-        const auto timer,
-        StepTimer::Create(subject_.model(), subject_.backend_used(), kv_type(), depth + 1, batch));
-    double best = timer->Step(batch, 1, depth);
-    for (int i = 0; i < flags_.repeat; ++i) best = std::min(best, timer->Step(batch, 1, depth));
+  Status Decode(int batch, int64_t depth, std::vector<BenchRow>& rows) {
+    TQ_ASSIGN_OR_RETURN(const auto timer,
+                        StepTimer::Create(subject_.model(), backend(), kv_, depth + 1, batch));
+    timer->Step(batch, 1, depth);
+    double best = 0;
+    std::vector<OpShare> ops;  // of the best step
+    for (int i = 0; i < flags_.repeat; ++i) {
+      ops_.Reset();
+      const double seconds = timer->Step(batch, 1, depth);
+      if (i > 0 && seconds >= best) continue;
+      best = seconds;
+      ops = OpShares(seconds);
+    }
     const auto bytes = static_cast<double>(subject_.model().decode_bytes());
-    rows.push_back({"decode", batch, depth, batch, best, batch == 1 ? bytes / best : 0});
+    rows.push_back({.phase = "decode",
+                    .batch = batch,
+                    .depth = depth,
+                    .tokens = batch,
+                    .seconds = best,
+                    .weight_bytes_per_second = batch == 1 ? bytes / best : 0,
+                    .ops = std::move(ops)});
     return Status::Ok();
+  }
+
+  std::vector<OpShare> OpShares(double seconds) const {
+    std::vector<OpShare> out;
+    for (const OpTime& op : ops_.Times()) {
+      out.push_back({std::string(op.name), op.seconds / seconds, op.calls});
+    }
+    return out;
   }
 
   const BenchFlags& flags_;
+  KvSettings kv_;
   const Subject& subject_;
+  OpTimer ops_;
 };
 
-Status Print(const BenchFlags& flags, const Subject& subject, const std::vector<Row>& rows,
-             double bandwidth) {
+BenchReport MakeReport(const BenchFlags& flags, const KvSettings& kv, const Subject& subject) {
   const Model& model = subject.model();
-  const int64_t peak = PeakMemoryBytes();
+  const Backend& backend = subject.backend_used();
+  return {.name = flags.synthetic.empty() ? flags.model : flags.synthetic,
+          .bits = flags.synthetic.empty() ? 0 : flags.shapes.bits,
+          .group_size = flags.synthetic.empty() ? 0 : flags.shapes.group_size,
+          .model_type = model.spec().model_type,
+          .layers = static_cast<int64_t>(model.spec().blocks.size()),
+          .isa = std::string(backend.isa()),
+          .activations = backend.activations() == ActivationMode::kInt8 ? "int8" : "f32",
+          .threads = backend.num_threads(),
+          .kv = KvSettingsText(kv),
+          .prepared_bytes = model.prepared_bytes(),
+          .decode_bytes = model.decode_bytes(),
+          .load_seconds = subject.load_seconds};
+}
+
+Status PrintRestart(const BenchFlags& flags, const RestartTimes& times) {
   if (flags.common.json) {
-    OrderedJson json = {{"model", flags.synthetic.empty() ? flags.model : flags.synthetic},
-                        {"model_type", model.spec().model_type},
-                        {"layers", model.spec().blocks.size()},
-                        {"isa", subject.backend_used().isa()},
-                        {"threads", subject.backend_used().num_threads()},
-                        {"prepared_bytes", model.prepared_bytes()},
-                        {"decode_bytes", model.decode_bytes()},
-                        {"load_seconds", subject.load_seconds},
-                        {"peak_memory_bytes", peak},
-                        {"read_bandwidth", bandwidth}};
-    json["rows"] = OrderedJson::array();
-    for (const Row& row : rows) {
-      json["rows"].push_back({{"phase", row.phase},
-                              {"batch", row.batch},
-                              {"depth", row.depth},
-                              {"tokens", row.tokens},
-                              {"seconds", row.seconds},
-                              {"tokens_per_second", static_cast<double>(row.tokens) / row.seconds},
-                              {"weight_bytes_per_second", row.bytes_per_second}});
-    }
-    return WriteJson(json);
+    return WriteJson({{"model", flags.synthetic.empty() ? flags.model : flags.synthetic},
+                      {"tokens", times.tokens},
+                      {"cold_seconds", times.cold_seconds},
+                      {"turn_seconds", times.turn_seconds},
+                      {"flush_seconds", times.flush_seconds},
+                      {"warm_seconds", times.warm_seconds},
+                      {"prompt_tokens", times.prompt_tokens},
+                      {"cached_tokens", times.cached_tokens},
+                      {"bytes_on_disk", times.bytes_on_disk}});
   }
-  std::string text = fmt::format(
-      "{}: {}, {} layers, {} of weights ({} read for a token), loaded in {:.1f} s, peak {}\n"
-      "{} with {} threads; memory reads at {}/s\n\n",
-      flags.synthetic.empty() ? flags.model : flags.synthetic, model.spec().model_type,
-      model.spec().blocks.size(), HumanBytes(static_cast<double>(model.prepared_bytes())),
-      HumanBytes(static_cast<double>(model.decode_bytes())), subject.load_seconds,
-      HumanBytes(static_cast<double>(peak)), subject.backend_used().isa(),
-      subject.backend_used().num_threads(), HumanBytes(bandwidth));
-  std::vector<std::vector<std::string>> table = {
-      {"phase", "batch", "depth", "tokens", "ms", "tokens/s", "weights", "of bandwidth"}};
-  for (const Row& row : rows) {
-    const bool reads = row.bytes_per_second > 0 && bandwidth > 0;
-    table.push_back({row.phase, fmt::to_string(row.batch), fmt::to_string(row.depth),
-                     fmt::to_string(row.tokens), fmt::format("{:.1f}", row.seconds * 1e3),
-                     fmt::format("{:.1f}", static_cast<double>(row.tokens) / row.seconds),
-                     reads ? HumanBytes(row.bytes_per_second) + "/s" : "",
-                     reads ? fmt::format("{:.0f} %", 100 * row.bytes_per_second / bandwidth) : ""});
-  }
-  return WriteOut(text + FormatTable(table, {false, true, true, true, true, true, true, true}));
+  return WriteOut(fmt::format(
+      "first token of a prompt of {} tokens: {:.3f} s; of the next turn ({} tokens) after a "
+      "restart: {:.3f} s ({:.1f} % of it), {} tokens from the disk\n"
+      "{} on the disk; after the answer the engine ended in {:.3f} s\n",
+      times.tokens, times.cold_seconds, times.prompt_tokens, times.warm_seconds,
+      100 * times.warm_seconds / times.cold_seconds, times.cached_tokens,
+      HumanBytes(static_cast<double>(times.bytes_on_disk)), times.flush_seconds));
 }
 
 Status RunBench(const BenchFlags& flags) {
@@ -205,9 +229,22 @@ Status RunBench(const BenchFlags& flags) {
     return InvalidArgument("bench: expected --model or --synthetic, found " +
                            std::string(flags.model.empty() ? "neither" : "both"));
   }
-  TQ_ASSIGN_OR_RETURN(const Subject subject, Load(flags, console));
-  TQ_ASSIGN_OR_RETURN(const std::vector<Row> rows, Measurement(flags, subject).Run());
-  return Print(flags, subject, rows, MeasureReadBandwidth(flags.common.threads));
+  TQ_ASSIGN_OR_RETURN(const KvSettings kv, KvSettingsOf(flags));
+  TQ_ASSIGN_OR_RETURN(const Subject subject, Load(flags, kv, console));
+  if (flags.restart > 0) {
+    TQ_ASSIGN_OR_RETURN(
+        const RestartTimes times,
+        MeasureRestart(subject.model(), subject.backend_used(), kv, flags.restart, flags.chunk));
+    return PrintRestart(flags, times);
+  }
+  BenchReport report = MakeReport(flags, kv, subject);
+  // Memory has moods: what it reached before or after, whichever was better.
+  const double before = MeasureReadBandwidth(flags.common.threads);
+  TQ_ASSIGN_OR_RETURN(report.rows, Measurement(flags, kv, subject).Run());
+  report.bandwidth = std::max(before, MeasureReadBandwidth(flags.common.threads));
+  report.peak_memory_bytes = PeakMemoryBytes();
+  if (!flags.record.empty()) TQ_RETURN_IF_ERROR(AppendBenchLine(report, flags.record));
+  return flags.common.json ? WriteJson(BenchJson(report)) : WriteOut(BenchText(report));
 }
 
 }  // namespace
@@ -239,9 +276,17 @@ RunCommand RegisterBench(CLI::App& app) {
       ->check(InRange(1, 256));
   app.add_option("--repeat", flags->repeat, "Decode steps to time; the best counts")
       ->check(InRange(1, 1000));
+  AddKvFlags(app, flags->kv);
+  app.add_flag("--ops", flags->ops, "Show which operations the time goes to");
+  app.add_option("--record", flags->record, "Append the result to this file, as one JSON line");
+  app.add_option("--restart", flags->restart,
+                 "Instead: a conversation of so many tokens, cold and after a restart through the "
+                 "disk prompt cache")
+      ->check(InRange<int64_t>(1, int64_t{1} << 20));
   AddCommonFlags(app, flags->common, Compute::kModel);
   SetExamples(app, {"turboquant bench --model Qwen3-8B-3bit --depth 0,4096,16384 --batch 1,4,16",
-                    "turboquant bench --synthetic qwen3-4b --bits 3",
+                    "turboquant bench --synthetic qwen3-4b --bits 3 --ops",
+                    "turboquant bench --synthetic qwen3-4b --layers 8 --restart 16384",
                     "turboquant bench --synthetic qwen3.6-35b-a3b --layers 8 --json"});
   return [flags](Interrupts&) { return RunBench(*flags); };
 }

@@ -45,7 +45,7 @@ Status RunCalibrate(const CalibrateFlags& flags, Interrupts& interrupts) {
   options.num_samples = flags.num_samples;
   options.memory_bytes = static_cast<int64_t>(flags.hessian_gb * 1e9);
   options.num_threads = flags.common.threads;
-  options.kv_type = session->kv_type();
+  options.kv = session->kv();
   options.cancel = &cancel;
   options.progress = [&bar](int64_t done, int64_t total) { bar.Update(done, total); };
   const Result<CalibrateReport> result = Calibrate(

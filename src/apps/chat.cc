@@ -5,9 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include "api/answer.h"
+#include "api/request_text.h"
 #include "apps/command.h"
+#include "apps/disk_cache_flags.h"
 #include "apps/flags.h"
 #include "apps/generation_flags.h"
+#include "apps/kv_flags.h"
 #include "apps/line_editor.h"
 #include "apps/output.h"
 #include "apps/run_stats.h"
@@ -19,6 +22,8 @@ namespace {
 struct ChatFlags {
   CommonFlags common;
   GenerationFlags generation;
+  KvFlags kv;
+  DiskCacheFlags disk_cache;
   std::string model;
 };
 
@@ -79,10 +84,11 @@ class Conversation {
     ChatPromptOptions options;
     if (flags_.generation.no_think) options.enable_thinking = false;
     TQ_ASSIGN_OR_RETURN(std::vector<int32_t> ids, EncodeChat(text_, input_, options));
-    TQ_ASSIGN_OR_RETURN(const std::unique_ptr<Answer> answer,
-                        Answer::Start(engine_, text_.tokenizer.get(),
-                                      MakeRequest(flags_.generation, text_, std::move(ids)),
-                                      flags_.generation.stop));
+    TQ_ASSIGN_OR_RETURN(GenerateRequest request,
+                        MakeRequest(flags_.generation, text_, std::move(ids)));
+    TQ_ASSIGN_OR_RETURN(
+        const std::unique_ptr<Answer> answer,
+        Answer::Start(engine_, text_.tokenizer.get(), std::move(request), flags_.generation.stop));
     const Interrupts::Scope scope(interrupts_, [&answer] { answer->Cancel(); });
     std::string reply;
     while (const std::optional<std::string> piece = answer->Next()) {
@@ -97,11 +103,15 @@ class Conversation {
   Status Report(const Answer& answer, const std::string& reply) {
     const RunStats stats = MakeRunStats(session_, answer.stats(), 0);
     if (flags_.common.json) {
-      return WriteJson({{"role", "assistant"},
-                        {"content", reply},
-                        {"ids", answer.ids()},
-                        {"finish_reason", FinishReasonName(answer.finish_reason())},
-                        {"stats", StatsJson(stats)}});
+      OrderedJson json = {{"role", "assistant"},
+                          {"content", reply},
+                          {"ids", answer.ids()},
+                          {"finish_reason", FinishReasonName(answer.finish_reason())}};
+      if (flags_.generation.logprobs >= 0) {
+        json["logprobs"] = LogprobsJson(text_.tokenizer.get(), answer.ids(), answer.logprobs());
+      }
+      json["stats"] = StatsJson(stats);
+      return WriteJson(json);
     }
     TQ_RETURN_IF_ERROR(WriteOut("\n"));
     const bool wanted = flags_.common.verbose || (console_.out_is_terminal && !console_.quiet);
@@ -121,15 +131,16 @@ class Conversation {
 
 Status RunChat(const ChatFlags& flags, Interrupts& interrupts) {
   const Console console = MakeConsole(flags.common.quiet);
-  for (const std::string& stop : flags.generation.stop)
-    TQ_RETURN_IF_ERROR(CheckUtf8(stop, "--stop"));
-  TQ_RETURN_IF_ERROR(CheckUtf8(flags.generation.system, "--system"));
+  TQ_RETURN_IF_ERROR(CheckGenerationFlags(flags.generation, flags.common.json));
+  TQ_ASSIGN_OR_RETURN(const std::optional<KvSettings> kv, KvSettingsOf(flags.kv));
   TQ_ASSIGN_OR_RETURN(const std::unique_ptr<ModelSession> session,
-                      OpenSession(flags.model, flags.common, console));
+                      OpenSession(flags.model, flags.common, console, kv));
   TQ_ASSIGN_OR_RETURN(const TextAssets* text, session->LoadText());
   TQ_RETURN_IF_ERROR(text->tokenizer_status);
   TQ_RETURN_IF_ERROR(NeedChat(*text).status());
-  TQ_ASSIGN_OR_RETURN(Engine * engine, session->StartEngine(MakeEngineOptions(flags.generation)));
+  EngineOptions options = MakeEngineOptions(flags.generation);
+  TQ_ASSIGN_OR_RETURN(options.disk_cache, MakeDiskCacheOptions(flags.disk_cache, flags.model));
+  TQ_ASSIGN_OR_RETURN(Engine * engine, session->StartEngine(options));
 
   Conversation conversation(flags, console, *session, *text, *engine, interrupts);
   LineEditor editor;
@@ -145,6 +156,7 @@ Status RunChat(const ChatFlags& flags, Interrupts& interrupts) {
     if (!status.ok() && !editor.interactive()) return status;
     if (!status.ok()) PrintError(status.message());
   }
+  NoteDiskCacheError(console, *engine);
   return Status::Ok();
 }
 
@@ -155,10 +167,13 @@ RunCommand RegisterChat(CLI::App& app) {
   flags->generation.max_tokens = 2048;
   AddModelFlag(app, flags->model);
   AddGenerationFlags(app, flags->generation);
+  AddKvFlags(app, flags->kv);
+  AddDiskCacheFlags(app, flags->disk_cache);
   AddCommonFlags(app, flags->common, Compute::kModel);
   SetExamples(
       app,
       {"turboquant chat --model Qwen3-8B-3bit",
+       "turboquant chat --model Qwen3-8B-3bit --disk-cache",
        "turboquant chat --model Qwen3-8B-3bit --system \"Answer in one sentence.\" --temp 0.7",
        "printf 'Hello!\\nAnd now in French.\\n' | turboquant chat --model Qwen3-8B-3bit --json"});
   return [flags](Interrupts& interrupts) { return RunChat(*flags, interrupts); };

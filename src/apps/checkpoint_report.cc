@@ -127,9 +127,9 @@ void AddPrepared(const Model& model, CheckpointReport& report) {
   }
 }
 
-int64_t KvBytesPerToken(const ModelSpec& spec, KvType type) {
+int64_t KvBytesPerToken(const ModelSpec& spec, const KvSettings& settings) {
   int64_t bytes = 0;
-  for (const CacheNeeds& needs : CacheNeedsOf(spec, type)) {
+  for (const CacheNeeds& needs : CacheNeedsOf(spec, settings)) {
     for (const KvLayout& layout : needs.paged) bytes += layout.page_bytes() / kPageTokens;
   }
   return bytes;

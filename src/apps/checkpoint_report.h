@@ -48,7 +48,7 @@ Result<CheckpointReport> ReportCheckpoint(const WeightSource& source);
 // Adds kernels and prepared sizes.
 void AddPrepared(const Model& model, CheckpointReport& report);
 // KV cache of one token, all layers.
-int64_t KvBytesPerToken(const ModelSpec& spec, KvType type);
+int64_t KvBytesPerToken(const ModelSpec& spec, const KvSettings& settings);
 
 // "I32", or the codec of a block format.
 std::string StoredTypeName(const SourceTensor& tensor);

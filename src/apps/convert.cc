@@ -36,6 +36,7 @@ struct ConvertFlags {
   bool keep_mtp = false;
   std::string rounding = "search";
   std::string calibration;
+  bool sequential = false;
   double target_bits = 0;  // per weight; 0: settings decide
   bool streaming = false;
   bool resume = false;
@@ -121,6 +122,13 @@ Status RunConvert(ConvertFlags& flags, Interrupts& interrupts) {
     if (!flags.common.json && !flags.common.quiet) TQ_RETURN_IF_ERROR(WriteOut(BitsTable(*chosen)));
   }
   if (flags.dry_run) return RunDryRun(*source, flags.output, options, flags.common.json);
+  std::unique_ptr<Backend> backend;
+  if (flags.sequential) {
+    BackendOptions backend_options = BackendOptionsOf(flags.common);
+    backend_options.activations = ActivationMode::kF32;
+    TQ_ASSIGN_OR_RETURN(backend, MakeBackend(flags.common.backend, backend_options));
+    options.sequential = backend.get();
+  }
   ProgressBar bar(console, "converting", HumanCount, " weights");
   options.progress = [&bar](int64_t done, int64_t total) { bar.Update(done, total); };
   Result<ConvertReport> report = Convert(*source, flags.output, options);
@@ -165,6 +173,10 @@ RunCommand RegisterConvert(CLI::App& app) {
                      "File of `turboquant calibrate` for this checkpoint: least error in the "
                      "layers' outputs")
           ->excludes(rounding);
+  app.add_flag("--sequential", flags->sequential,
+               "Round matrix after matrix on the calibration's samples, so that each makes up for "
+               "the ones before it: slower, closer to the original")
+      ->needs(calibration);
   CLI::Option* target =
       app.add_option("--target-bpw", flags->target_bits,
                      "Choose each matrix's width for this many bits per quantized weight, scales "

@@ -13,7 +13,9 @@
 #include "api/text_assets.h"
 #include "apps/checkpoint_report.h"
 #include "apps/terminal.h"
+#include "backend/backend.h"
 #include "base/file.h"
+#include "plan/planner.h"
 #include "weights/safetensors.h"
 #include "weights/source.h"
 
@@ -133,16 +135,37 @@ void CheckTexts(const WeightSource& source, Findings& findings) {
   }
 }
 
-void CheckFit(const CheckpointReport& report, int64_t available_bytes, Findings& findings) {
+// As `turboquant plan` says it, for a short conversation.
+Result<MemoryPlan> PlanMemory(const WeightSource& source, int64_t context) {
+  TQ_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend, MakeBackend("", {}));
+  TQ_ASSIGN_OR_RETURN(const SizedModel sized, SizeModel(source, *backend));
+  const ModelMemory memory = MemoryOf(*sized.model, *sized.backend, KvFormat::kF16);
+  const Planner planner(memory,
+                        {.num_threads = backend->num_threads(),
+                         .num_matrices = sized.num_matrices,
+                         .float_bytes = sized.float_bytes,
+                         .vocab_size = memory.vocab_size},
+                        sized.load_peak);
+  EngineOptions options;
+  options.max_context = std::min(context, memory.max_position_embeddings);
+  options.max_sequences = 1;
+  return planner.Plan(options);
+}
+
+void CheckFit(const WeightSource& source, int64_t available_bytes, Findings& findings) {
   constexpr int64_t kContext = 4096;
-  const int64_t cache = KvBytesPerToken(*report.spec, KvType::kF16) * kContext;
-  const int64_t needed = report.stored_bytes + cache;
-  const bool fits = needed < available_bytes;
+  const Result<MemoryPlan> plan = PlanMemory(source, kContext);
+  if (!plan.ok()) {
+    findings.push_back({"fit.memory", FindingLevel::kWarn, plan.status().message(),
+                        "mend or download again what the message names"});
+    return;
+  }
+  const bool fits = plan->peak() < available_bytes;
   findings.push_back(
       {"fit.memory", fits ? FindingLevel::kOk : FindingLevel::kWarn,
-       fmt::format("weights {} and the cache of {} tokens {}, of {} available",
-                   Bytes(report.stored_bytes), kContext, Bytes(cache), Bytes(available_bytes)),
-       fits ? "" : "convert it to fewer bits (`turboquant convert --bits 3`), or free memory"});
+       fmt::format("{} with a window of {} tokens, of {} available", Bytes(plan->peak()),
+                   plan->options.max_context, Bytes(available_bytes)),
+       fits ? "" : "`turboquant plan --machine` ranks conversions that fit; or free memory"});
 }
 
 void CheckArchitecture(const WeightSource& source, int64_t available_bytes,
@@ -163,7 +186,7 @@ void CheckArchitecture(const WeightSource& source, int64_t available_bytes,
                       fmt::format("{}, {} layers: all tensors are there", report->spec->model_type,
                                   report->spec->blocks.size()),
                       ""});
-  CheckFit(*report, available_bytes, findings);
+  CheckFit(source, available_bytes, findings);
 }
 
 }  // namespace

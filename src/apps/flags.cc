@@ -60,9 +60,10 @@ BackendOptions BackendOptionsOf(const CommonFlags& flags) {
 }
 
 Result<std::unique_ptr<ModelSession>> OpenSession(const std::string& model,
-                                                  const CommonFlags& flags,
-                                                  const Console& console) {
+                                                  const CommonFlags& flags, const Console& console,
+                                                  const std::optional<KvSettings>& kv) {
   SessionOptions options;
+  options.kv = kv;
   options.path = model;
   options.backend = flags.backend;
   options.backend_options = BackendOptionsOf(flags);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,7 +40,8 @@ BackendOptions BackendOptionsOf(const CommonFlags& flags);
 
 // Opens the checkpoint with a progress bar.
 Result<std::unique_ptr<ModelSession>> OpenSession(const std::string& model,
-                                                  const CommonFlags& flags, const Console& console);
+                                                  const CommonFlags& flags, const Console& console,
+                                                  const std::optional<KvSettings>& kv = {});
 
 // Numbers of [low, high], not spelled out in --help.
 template <typename T>

@@ -23,8 +23,8 @@ struct InspectFlags {
 
 std::string Bytes(int64_t n) { return HumanBytes(static_cast<double>(n)); }
 
-KvType KvTypeOf(const InspectFlags& flags) {
-  return flags.common.activations == "f32" ? KvType::kF32 : KvType::kF16;
+KvSettings KvSettingsOf(const InspectFlags& flags) {
+  return KvSettingsFor(BackendOptionsOf(flags.common).activations);
 }
 
 // Runs of equal blocks, in order: "3 x Gated DeltaNet, dense (silu)".
@@ -95,7 +95,7 @@ Status PrintJson(const InspectFlags& flags, const WeightSource& source,
   if (!report.not_runnable.empty()) json["reason"] = report.not_runnable;
   if (report.spec) {
     json["model"] = SpecJson(*report.spec);
-    json["kv_bytes_per_token"] = KvBytesPerToken(*report.spec, KvTypeOf(flags));
+    json["kv_bytes_per_token"] = KvBytesPerToken(*report.spec, KvSettingsOf(flags));
   }
   if (report.parts.mapped_bytes > 0) json["mapped_bytes"] = report.parts.mapped_bytes;
   for (const CheckpointParts::Unused& unused : report.parts.unused) {
@@ -155,8 +155,8 @@ Status PrintText(const InspectFlags& flags, const WeightSource& source,
   if (report.spec) {
     text += SpecText(*report.spec);
     text += fmt::format("KV cache      {} a token ({})\n",
-                        Bytes(KvBytesPerToken(*report.spec, KvTypeOf(flags))),
-                        KvTypeOf(flags) == KvType::kF32 ? "f32" : "f16");
+                        Bytes(KvBytesPerToken(*report.spec, KvSettingsOf(flags))),
+                        KvSettingsText(KvSettingsOf(flags)));
   }
   const std::string unused = UnusedText(report.parts);
   if (!unused.empty()) text += fmt::format("not used      {}\n", unused);

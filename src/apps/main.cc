@@ -1,5 +1,5 @@
 // The program: finds the command, runs it, turns its Status into one line and an exit code
-// (0 done, 1 failed, 2 the command line makes no sense).
+// (0 done, 1 failed, 2 the command line makes no sense; of `plan` see below).
 #include <exception>
 #include <string>
 #include <vector>
@@ -46,6 +46,14 @@ int Finish(const Status& status) {
   return kFailed;
 }
 
+// `plan` answers with its exit code: 1 is "it does not fit, or files are missing", 2 is "no
+// answer".
+int FinishPlan(const Status& status) {
+  const bool is_answer = status.code() == StatusCode::kOutOfMemory ||
+                         status.code() == StatusCode::kNotFound || status.ok();
+  return is_answer ? Finish(status) : (Finish(status), kUsage);
+}
+
 int Main(int argc, char** argv) {
   Interrupts interrupts;
   CLI::App app("Runs large language models from TurboQuant checkpoints.", "turboquant");
@@ -73,7 +81,9 @@ int Main(int argc, char** argv) {
   }
   if (version) return Finish(PrintVersion(json));
   for (const Command& command : commands) {
-    if (command.app->parsed()) return Finish(command.run(interrupts));
+    if (!command.app->parsed()) continue;
+    const Status status = command.run(interrupts);
+    return command.app->get_name() == "plan" ? FinishPlan(status) : Finish(status);
   }
   return UsageError(app, "expected a command, found none");
 }

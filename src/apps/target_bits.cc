@@ -94,7 +94,7 @@ Result<std::map<std::string, double>> Measure(const WeightSource& source,
   PerplexityOptions evaluation;
   evaluation.seq_len = static_cast<int64_t>(samples.front().size());
   evaluation.num_samples = static_cast<int64_t>(count);
-  evaluation.kv_type = KvType::kF32;
+  evaluation.kv = KvFormat::kF32;
   evaluation.cancel = options.cancel;
   const auto divergence_of = [&](const WeightSource& changed) -> Result<double> {
     TQ_ASSIGN_OR_RETURN(const auto model, Model::Load(changed, *backend));

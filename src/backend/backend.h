@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,6 +27,15 @@ enum class ActivationMode : uint8_t {
   kInt8,  // fast mode: rotated activations in int8, integer codebooks
   kF32,   // parity mode: f32 arithmetic on the stored weights
 };
+
+// What a KV cache keeps: `wanted`, else nothing packed. Parity mode rounds nothing that stays
+// exact.
+inline KvSettings KvSettingsFor(ActivationMode mode, const std::optional<KvSettings>& wanted = {}) {
+  const KvFormat exact = mode == ActivationMode::kF32 ? KvFormat::kF32 : KvFormat::kF16;
+  KvSettings out = wanted.value_or(KvSettings(exact));
+  out.exact = exact;
+  return out;
+}
 
 struct BackendOptions {
   int num_threads = 0;  // 0: all CPUs of the process
@@ -58,6 +68,10 @@ class Backend {
   virtual std::string_view isa() const = 0;   // "scalar", "avx2", "avx512", "neon"
   virtual ActivationMode activations() const = 0;
   virtual int num_threads() const = 0;
+
+  // For plans: a backend whose weights and scratch memory are as large as this one's, and which
+  // does nothing else (sizing.h). Null: this backend has none.
+  virtual std::unique_ptr<Backend> Sizing() const { return nullptr; }
 
   // Lays a stored matrix out for the kernels of this backend. The result does not point into
   // `stored` unless the backend says so in its header (then the source must outlive it). Errors:

@@ -18,7 +18,7 @@ constexpr int kPrefix = -1;  // v_dim: values are the first half of the keys
 
 // A cache of `context` tokens in shuffled pages, then queries for the last `num_tokens` of them.
 struct AttentionCase {
-  KvType type;
+  KvFormat type;
   int num_heads;
   int num_kv_heads;
   int head_dim;
@@ -94,34 +94,34 @@ std::vector<float> Attend(Backend& backend, const AttentionCase& c, const Attent
 
 const std::vector<AttentionCase>& Cases() {
   static const std::vector<AttentionCase> cases = {
-      {KvType::kF16, 4, 2, 64, 64, 0, {1}, {1}},
-      {KvType::kF16, 4, 1, 32, 32, 0, {130}, {130}},
-      {KvType::kF32, 3, 3, 80, 80, 0, {70}, {17}},
-      {KvType::kF16, 8, 2, 128, 128, 0, {600, 3, 64}, {1, 3, 1}},
-      {KvType::kF16, 2, 2, 256, 256, 0, {90}, {2}},
-      {KvType::kF16, 4, 2, 64, 64, 100, {700}, {40}},
-      {KvType::kF32, 2, 1, 64, 64, 1, {66}, {66}},
-      {KvType::kF16, 2, 1, 320, 320, 512, {1100}, {1}},
+      {KvFormat::kF16, 4, 2, 64, 64, 0, {1}, {1}},
+      {KvFormat::kF16, 4, 1, 32, 32, 0, {130}, {130}},
+      {KvFormat::kF32, 3, 3, 80, 80, 0, {70}, {17}},
+      {KvFormat::kF16, 8, 2, 128, 128, 0, {600, 3, 64}, {1, 3, 1}},
+      {KvFormat::kF16, 2, 2, 256, 256, 0, {90}, {2}},
+      {KvFormat::kF16, 4, 2, 64, 64, 100, {700}, {40}},
+      {KvFormat::kF32, 2, 1, 64, 64, 1, {66}, {66}},
+      {KvFormat::kF16, 2, 1, 320, 320, 512, {1100}, {1}},
       // values of another size
-      {KvType::kF16, 4, 2, 96, 40, 0, {600, 9}, {20, 9}},
-      {KvType::kF32, 4, 4, 32, 96, 0, {80}, {5}},
-      {KvType::kF16, 2, 1, 512, 512, 0, {70}, {3}},
+      {KvFormat::kF16, 4, 2, 96, 40, 0, {600, 9}, {20, 9}},
+      {KvFormat::kF32, 4, 4, 32, 96, 0, {80}, {5}},
+      {KvFormat::kF16, 2, 1, 512, 512, 0, {70}, {3}},
       // sinks
-      {KvType::kF16, 8, 2, 64, 64, 0, {600, 3}, {2, 3}, true, true},
-      {KvType::kF32, 4, 2, 64, 64, 30, {100}, {50}, true, true},
+      {KvFormat::kF16, 8, 2, 64, 64, 0, {600, 3}, {2, 3}, true, true},
+      {KvFormat::kF32, 4, 2, 64, 64, 30, {100}, {50}, true, true},
       // not causal
-      {KvType::kF16, 4, 2, 64, 64, 0, {150, 20}, {40, 20}, false},
-      {KvType::kF16, 4, 2, 32, 32, 70, {700}, {10}, false, true},
+      {KvFormat::kF16, 4, 2, 64, 64, 0, {150, 20}, {40, 20}, false},
+      {KvFormat::kF16, 4, 2, 32, 32, 70, {700}, {10}, false, true},
       // keys that hold the values
-      {KvType::kF16, 16, 1, 96, kPrefix, 0, {600, 70, 1}, {3, 1, 1}},
-      {KvType::kF32, 20, 1, 72, kPrefix, 0, {1100}, {2}},
-      {KvType::kF16, 6, 2, 36, kPrefix, 50, {130}, {90}},
-      {KvType::kF16, 128, 1, 64, kPrefix, 0, {80}, {20}},
+      {KvFormat::kF16, 16, 1, 96, kPrefix, 0, {600, 70, 1}, {3, 1, 1}},
+      {KvFormat::kF32, 20, 1, 72, kPrefix, 0, {1100}, {2}},
+      {KvFormat::kF16, 6, 2, 36, kPrefix, 50, {130}, {90}},
+      {KvFormat::kF16, 128, 1, 64, kPrefix, 0, {80}, {20}},
       // selected positions
-      {KvType::kF16, 4, 2, 64, 64, 0, {700, 66}, {20, 1}, true, false, 3},
-      {KvType::kF32, 4, 1, 40, 24, 90, {300}, {30}, true, true, 2},
-      {KvType::kF16, 16, 1, 64, kPrefix, 0, {1500}, {5}, true, false, 200},
-      {KvType::kF16, 4, 2, 64, 64, 0, {700}, {20}, false, false, 100},
+      {KvFormat::kF16, 4, 2, 64, 64, 0, {700, 66}, {20, 1}, true, false, 3},
+      {KvFormat::kF32, 4, 1, 40, 24, 90, {300}, {30}, true, true, 2},
+      {KvFormat::kF16, 16, 1, 64, kPrefix, 0, {1500}, {5}, true, false, 200},
+      {KvFormat::kF16, 4, 2, 64, 64, 0, {700}, {20}, false, false, 100},
   };
   return cases;
 }
@@ -155,7 +155,7 @@ void ExpectHead(const AttentionCase& c, const AttentionData& data, size_t s, int
                 const float* out) {
   const KvLayout layout = c.layout();
   const auto stored = [&](float value) -> double {
-    return c.type == KvType::kF16 ? F16ToF32(F32ToF16(value)) : value;
+    return c.type == KvFormat::kF16 ? F16ToF32(F32ToF16(value)) : value;
   };
   const SequencePlan& sequence = data.step.sequences[s];
   const float* q = data.q.data() + ((sequence.first_token + t) * c.num_heads + head) * c.head_dim;
@@ -199,8 +199,8 @@ TEST(Attention, AgainstF64) {
 TEST(Attention, CompanyDoesNotMatter) {
   for (const int v_dim : {64, kPrefix}) {
     for (const int keep : {0, 10}) {
-      const AttentionCase together{KvType::kF16, 4,       2,    64,   v_dim, 0,
-                                   {200, 90},    {50, 1}, true, true, keep};
+      const AttentionCase together{KvFormat::kF16, 4,       2,    64,   v_dim, 0,
+                                   {200, 90},      {50, 1}, true, true, keep};
       const AttentionData data = MakeData(together);
       const int64_t row = int64_t{4} * together.layout().v_head_dim;
       for (const BackendChoice& choice : AvailableBackends()) {
@@ -232,7 +232,7 @@ TEST(Attention, CompanyDoesNotMatter) {
 // Scores that are all -inf give 0, over one tile and over segments.
 TEST(Attention, OnlyInfiniteScores) {
   for (const int64_t context : {10, 1200}) {
-    AttentionCase c{KvType::kF32, 2, 1, 8, 8, 0, {context}, {1}};
+    AttentionCase c{KvFormat::kF32, 2, 1, 8, 8, 0, {context}, {1}};
     AttentionData data = MakeData(c);
     std::fill(data.k.begin(), data.k.end(), -std::numeric_limits<float>::max());
     std::fill(data.q.begin(), data.q.end(), 10.0f);

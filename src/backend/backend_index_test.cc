@@ -11,7 +11,7 @@ namespace tq {
 namespace {
 
 struct IndexCase {
-  KvType type;
+  KvFormat type;
   int num_heads;
   int head_dim;
   int64_t top_k;
@@ -75,8 +75,8 @@ void ExpectChoice(const IndexCase& c, const IndexData& data, int64_t first_key, 
       double dot = 0;
       for (int d = 0; d < c.head_dim; ++d) {
         const float k = data.keys[key + d];
-        dot +=
-            data.q[a * c.head_dim + d] * double{c.type == KvType::kF16 ? F16ToF32(F32ToF16(k)) : k};
+        dot += data.q[a * c.head_dim + d] *
+               double{c.type == KvFormat::kF16 ? F16ToF32(F32ToF16(k)) : k};
       }
       sum += std::max(dot, 0.0) * (c.weights ? data.w[a] : 1.0f);
     }
@@ -103,12 +103,12 @@ void ExpectChoice(const IndexCase& c, const IndexData& data, int64_t first_key, 
 
 TEST(IndexSelect, BitsAndValues) {
   const std::vector<IndexCase> cases = {
-      {KvType::kF16, 4, 32, 20, 1, true, {300, 5, 66}, {40, 5, 1}},
-      {KvType::kF32, 11, 24, 7, 1, false, {1500}, {2}},
-      {KvType::kF16, 3, 64, 5, 4, true, {203, 64}, {70, 1}},
-      {KvType::kF32, 2, 16, 3, 32, false, {700}, {3}},
-      {KvType::kF16, 9, 32, 4, 64, true, {1000}, {5}},
-      {KvType::kF16, 1, 320, 64, 16, true, {1300}, {3}},
+      {KvFormat::kF16, 4, 32, 20, 1, true, {300, 5, 66}, {40, 5, 1}},
+      {KvFormat::kF32, 11, 24, 7, 1, false, {1500}, {2}},
+      {KvFormat::kF16, 3, 64, 5, 4, true, {203, 64}, {70, 1}},
+      {KvFormat::kF32, 2, 16, 3, 32, false, {700}, {3}},
+      {KvFormat::kF16, 9, 32, 4, 64, true, {1000}, {5}},
+      {KvFormat::kF16, 1, 320, 64, 16, true, {1300}, {3}},
   };
   for (const IndexCase& c : cases) {
     const IndexData data = MakeData(c);
@@ -126,7 +126,7 @@ TEST(IndexSelect, BitsAndValues) {
 }
 
 TEST(IndexSelect, EqualScoresTakeTheLowerPosition) {
-  IndexCase c{KvType::kF16, 2, 8, 10, 1, false, {200}, {1}};
+  IndexCase c{KvFormat::kF16, 2, 8, 10, 1, false, {200}, {1}};
   IndexData data = MakeData(c);
   std::fill(data.keys.begin(), data.keys.end(), 0.0f);
   for (int d = 0; d < 8; ++d) data.keys[150 * 8 + d] = data.q[d];  // the only score above 0

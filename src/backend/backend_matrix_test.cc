@@ -184,15 +184,24 @@ TEST(MatMulMatrix, RotatedFloats) {
   CheckMatrix(matrix, "rotated f32", {1, 9});
 }
 
+// Several calls of wide passes, several groups of tiles, columns that end inside a chunk.
+TEST(MatMulMatrix, ManyTokens) {
+  const std::vector<int64_t> tokens = {15, 16, 64, 65, 530};
+  CheckMatrix(TestMatrix::Turbo(16, 64, Transform::kHadamard, 147, 320, 1), "4 bits", tokens);
+  CheckMatrix(TestMatrix::Turbo(8, 32, Transform::kHadamard, 17, 288, 1), "3 bits", tokens);
+  CheckMatrix(TestMatrix::Block(CodecId::kQ4K, 40, 512, 1), "q4_k", tokens);
+  CheckMatrix(TestMatrix::Block(CodecId::kQ8_0, 40, 288, 1), "q8_0", tokens);
+}
+
 TEST(MatMulMatrix, ThreadsAndGroupsDoNotMatter) {
   std::vector<TestMatrix> matrices;
   matrices.push_back(TestMatrix::Turbo(8, 64, Transform::kHadamard, 70, 256, 1));
   matrices.push_back(TestMatrix::Turbo(16, 32, Transform::kHadamard, 1, 256, 2));
   matrices.push_back(TestMatrix::Block(CodecId::kBf16, 90, 256, 3));
   matrices.push_back(TestMatrix::Turbo(4, 128, Transform::kNone, 33, 256, 4));
-  const std::vector<float> x = RandomFloats(11 * 256, 7);
+  const std::vector<float> x = RandomFloats(40 * 256, 7);
   for (const BackendChoice& choice : AvailableBackends()) {
-    for (const int64_t num_tokens : {1, 11}) {
+    for (const int64_t num_tokens : {1, 11, 40}) {
       std::vector<std::vector<float>> one_by_one;
       const std::unique_ptr<Backend> single = Make(choice, ActivationMode::kInt8, 1);
       for (const TestMatrix& matrix : matrices) {
@@ -236,11 +245,11 @@ TEST(MatMulMatrix, OneInputForManyMatrices) {
   matrices.push_back(TestMatrix::Block(CodecId::kQ6K, 33, 256, 2));
   matrices.push_back(TestMatrix::Block(CodecId::kF32, 33, 256, 2));
   matrices.push_back(TestMatrix::Block(CodecId::kF16, 33, 256, 2));
-  const std::vector<float> x = RandomFloats(3 * 256, 7);
+  const std::vector<float> x = RandomFloats(20 * 256, 7);
   for (const ActivationMode mode : {ActivationMode::kInt8, ActivationMode::kF32}) {
     for (const BackendChoice& choice : AvailableBackends()) {
       const std::unique_ptr<Backend> backend = Make(choice, mode, 2);
-      for (const int64_t num_tokens : {1, 3}) {
+      for (const int64_t num_tokens : {1, 3, 20}) {
         std::vector<std::unique_ptr<Weight>> weights;
         std::vector<std::vector<float>> alone;
         std::vector<std::vector<float>> together;

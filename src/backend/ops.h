@@ -8,6 +8,7 @@
 #include <limits>
 #include <span>
 
+#include "backend/kv_layout.h"
 #include "backend/step_plan.h"
 #include "codec/format.h"
 
@@ -96,32 +97,6 @@ struct RopeArgs {
   bool interleaved = false;
 };
 
-enum class KvType : uint8_t { kF16, kF32 };
-
-// The KV pages of one layer. A page holds, for each KV head in order, a K tile and a V tile:
-//   K tile [D / 2][64 tokens][2]: dims 2i and 2i + 1 of a token are neighbours
-//   V tile [64 tokens][Dv]
-// D and Dv are even.
-enum class KvValues : uint8_t {
-  kOwn,        // a V tile of its own
-  kKeyPrefix,  // v = the first v_head_dim dims of k (MLA latents); no V tile
-  kNone,       // keys only (indexers); no V tile, v_head_dim = 0
-};
-struct KvLayout {
-  KvType type = KvType::kF16;
-  int num_kv_heads = 0;
-  int head_dim = 0;    // of keys and queries
-  int v_head_dim = 0;  // of values and outputs
-  KvValues values = KvValues::kOwn;
-  int64_t element_bytes() const { return type == KvType::kF16 ? 2 : 4; }
-  int64_t k_tile_bytes() const { return int64_t{kPageTokens} * head_dim * element_bytes(); }
-  int64_t v_tile_bytes() const {
-    return values == KvValues::kOwn ? int64_t{kPageTokens} * v_head_dim * element_bytes() : 0;
-  }
-  int64_t head_bytes() const { return k_tile_bytes() + v_tile_bytes(); }
-  int64_t page_bytes() const { return head_bytes() * num_kv_heads; }
-};
-
 // Writes k [T, G, D] and v [T, G, Dv] of every token of the plan to its place in the pages.
 struct KvAppendArgs {
   const StepPlan* plan;
@@ -129,6 +104,7 @@ struct KvAppendArgs {
   std::byte* pages;  // page i at pages + i * layout.page_bytes()
   const float* k;
   const float* v;  // null unless layout.values is kOwn
+  KvExactPages exact = {};
 };
 
 // out[T, H, Dv] = softmax(scale * q k^T) v over the visible positions. Query head h reads KV head
@@ -151,6 +127,7 @@ struct AttentionArgs {
   const float* sinks = nullptr;  // [H]: a logit per head that takes part in the softmax, no value
   const uint64_t* selected = nullptr;
   int64_t selected_stride = 0;
+  KvExactPages exact = {};
 };
 
 enum class Activation : uint8_t {

@@ -8,7 +8,7 @@ namespace tq {
 namespace {
 
 TEST(KvCache, HandsOutLowestPagesAndTakesThemBack) {
-  const KvLayout layout{KvType::kF16, 2, 64, 64};
+  const KvLayout layout{KvFormat::kF16, 2, 64, 64};
   auto cache = KvCache::Create({{{layout}, 0}, {{layout}, 10}}, 4, 2);
   ASSERT_TRUE(cache.ok());
   EXPECT_EQ(cache->bytes_per_page(), 2 * 2 * 2 * 64 * 64 * 2);
@@ -39,8 +39,8 @@ TEST(KvCache, HandsOutSlotsLowestFirst) {
 }
 
 TEST(KvCache, CopiesPagesAndSlotsInEveryLayer) {
-  const KvLayout small{KvType::kF16, 1, 2, 2};
-  const KvLayout large{KvType::kF32, 2, 4, 2};
+  const KvLayout small{KvFormat::kF16, 1, 2, 2};
+  const KvLayout large{KvFormat::kF32, 2, 4, 2};
   auto cache = KvCache::Create({{{small, large}, 3}, {{}, 0}, {{large}, 5}}, 3, 2);
   ASSERT_TRUE(cache.ok());
   std::vector<int32_t> pages;
@@ -83,6 +83,42 @@ TEST(KvCache, PagesForRoundsUp) {
   EXPECT_EQ(KvCache::PagesFor(1), 1);
   EXPECT_EQ(KvCache::PagesFor(64), 1);
   EXPECT_EQ(KvCache::PagesFor(65), 2);
+}
+
+// The first pages of a sequence, by their place, have a slot; the slot goes with the last holder.
+TEST(KvCache, ExactPages) {
+  KvSettings settings;
+  settings.k = settings.v = KvFormat::kTq4;
+  settings.min_tokens = 70;
+  const KvLayout layout{settings, 2, 64, 64, KvValues::kOwn};
+  EXPECT_EQ(layout.num_exact_pages(), 2);
+  const KvLayout exact = layout.exact_layout();
+  EXPECT_EQ(exact.page_bytes(), 2 * 2 * 64 * 64 * 2);
+  EXPECT_EQ(KvCache::BytesPerExactPage({{{layout}}}), exact.page_bytes());
+  auto cache = KvCache::Create({{{layout}}}, 8, 1, 3);
+  ASSERT_TRUE(cache.ok());
+  const LayerCache::Paged& paged = cache->layer(0).paged[0];
+  std::vector<int32_t> a, b;
+  ASSERT_TRUE(cache->Allocate(3, a));
+  for (size_t i = 0; i < 3; ++i) {
+    const int64_t bytes = i < 2 ? exact.page_bytes() : layout.page_bytes();
+    EXPECT_EQ(static_cast<int64_t>(paged.Page(a[i]).size()), bytes) << i;
+  }
+  EXPECT_FALSE(cache->Allocate(2, b));  // a slot short
+  EXPECT_TRUE(b.empty());
+  ASSERT_TRUE(cache->Allocate(1, b));
+  std::memset(paged.Page(a[1]).data(), 7, paged.Page(a[1]).size());
+  std::vector<int32_t> copy;
+  EXPECT_FALSE(cache->Allocate(1, copy, 1));
+  cache->Hold(a[0]);
+  cache->Drop(a[0]);
+  EXPECT_FALSE(cache->Allocate(1, copy, 1));  // still held
+  cache->Drop(a[0]);
+  ASSERT_TRUE(cache->Allocate(1, copy, 1));
+  cache->CopyPage(a[1], copy[0]);
+  EXPECT_EQ(
+      std::memcmp(paged.Page(a[1]).data(), paged.Page(copy[0]).data(), paged.Page(copy[0]).size()),
+      0);
 }
 
 }  // namespace

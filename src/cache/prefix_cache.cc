@@ -19,10 +19,14 @@ Result<PrefixCache> PrefixCache::Create(KvCache& cache, const PrefixCacheOptions
   return PrefixCache(cache, used, std::move(tree));
 }
 
-bool PrefixCache::Allocate(int64_t count, std::vector<int32_t>& pages) {
+// There are exact pages for all running sequences (Scheduler::Create): what is missing, the tree
+// has, and the oldest sequences' pages go from the last to the first.
+bool PrefixCache::Allocate(int64_t count, std::vector<int32_t>& pages, int64_t first) {
   if (count > available()) return false;
+  if (first < 0) first = static_cast<int64_t>(pages.size());
   while (cache_->free_pages() < count) EvictOldest();
-  return cache_->Allocate(count, pages);
+  while (!cache_->HasExact(count, first) && unused_.size() > 0) EvictOldest();
+  return cache_->Allocate(count, pages, first);
 }
 
 void PrefixCache::Begin(SequenceCache& sequence, std::string_view fingerprint) {
@@ -224,7 +228,7 @@ bool PrefixCache::Truncate(SequenceCache& sequence, int64_t length, int32_t stat
   const bool cuts_page = length % kPageTokens != 0;
   std::vector<int32_t> own;
   if (cuts_page && cache_->holders(sequence.pages[static_cast<size_t>(num_pages - 1)]) > 1) {
-    if (!Allocate(1, own)) return false;
+    if (!Allocate(1, own, num_pages - 1)) return false;
     cache_->CopyPage(sequence.pages[static_cast<size_t>(num_pages - 1)], own[0]);
   }
   for (; sequence.num_shared * kPageTokens > length; --sequence.num_shared) {
@@ -246,21 +250,21 @@ bool PrefixCache::Truncate(SequenceCache& sequence, int64_t length, int32_t stat
 }
 
 // The last page, partly filled: for the next turn of the same conversation.
-void PrefixCache::PublishTail(const SequenceCache& sequence, const PrefixTokens& tokens) {
+int32_t PrefixCache::PublishTail(const SequenceCache& sequence, const PrefixTokens& tokens) {
   const int64_t begin = sequence.num_shared * kPageTokens;
   const int64_t count = sequence.length - begin;
   const PageTokens tail = PageOf(tokens, begin, count);
-  if (CutsExtra(tokens.extras, sequence.length)) return;
+  if (CutsExtra(tokens.extras, sequence.length)) return -1;
   int32_t slot = -1;
   if (cache_->has_state()) {
-    if (tree_.Find(sequence.node, tail) >= 0) return;
+    if (const int32_t found = tree_.Find(sequence.node, tail); found >= 0) return found;
     slot = TakeCheckpointSlot();
-    if (slot < 0) return;
+    if (slot < 0) return -1;
     cache_->CopySlot(sequence.state_slot, slot);
   } else {
     PrefixMatch covered;
     FindTail(sequence.node, begin, tail, covered);
-    if (count < kMinTailTokens || covered.tail_tokens == count) return;
+    if (count < kMinTailTokens || covered.tail_tokens == count) return -1;
   }
   const int32_t page = sequence.pages[static_cast<size_t>(sequence.num_shared)];
   tree_.Insert(page, sequence.node, tail);
@@ -268,15 +272,21 @@ void PrefixCache::PublishTail(const SequenceCache& sequence, const PrefixTokens&
   unused_.PushNewest(tree_, page);
   if (slot >= 0) UseCheckpoint(page, slot);
   DropCoveredSiblings(page, tail);
+  return page;
 }
 
-void PrefixCache::Release(SequenceCache& sequence, const PrefixTokens& tokens) {
+int32_t PrefixCache::Release(SequenceCache& sequence, const PrefixTokens& tokens) {
+  int32_t last = sequence.node;
   if (options_.enabled) {
-    Publish(sequence, tokens);
-    if (sequence.length > sequence.num_shared * kPageTokens) {
-      PublishTail(sequence, tokens);
-    } else {
-      SaveCheckpoint(sequence);
+    if (!sequence.loading) {
+      Publish(sequence, tokens);
+      last = sequence.node;
+      if (sequence.length > sequence.num_shared * kPageTokens) {
+        const int32_t tail = PublishTail(sequence, tokens);
+        if (tail >= 0) last = tail;
+      } else {
+        SaveCheckpoint(sequence);
+      }
     }
     // The deepest first, so that an ancestor is newer.
     while (!PrefixTree::IsRoot(sequence.node)) {
@@ -291,6 +301,8 @@ void PrefixCache::Release(SequenceCache& sequence, const PrefixTokens& tokens) {
   sequence.state_slot = -1;
   sequence.length = 0;
   sequence.num_shared = 0;
+  sequence.loading = false;
+  return last;
 }
 
 }  // namespace tq

@@ -24,6 +24,8 @@ struct SequenceCache {
   int64_t length = 0;      // tokens that the pages and the state cover
   int32_t node = -1;       // node of the last page that is in the tree; the root before the first
   int64_t num_shared = 0;  // first pages that are in the tree
+  // Pages and state from num_shared on are being filled: their content is undefined.
+  bool loading = false;
   // The tree knew the tokens up to here, but had no checkpoint: the next one will ask for it too.
   int64_t branch = 0;
 };
@@ -57,8 +59,8 @@ class PrefixCache {
   bool enabled() const { return options_.enabled; }
   // Free pages and those that only the tree holds.
   int64_t available() const { return cache_->free_pages() + unused_.size(); }
-  // Evicts as needed. False (and no change) when there are not enough.
-  bool Allocate(int64_t count, std::vector<int32_t>& pages);
+  // Evicts as needed. False (and no change) when there are not enough. first: as KvCache::Allocate.
+  bool Allocate(int64_t count, std::vector<int32_t>& pages, int64_t first = -1);
 
   // An empty sequence. fingerprint: of all that changes a page's content beyond the tokens.
   void Begin(SequenceCache& sequence, std::string_view fingerprint);
@@ -79,7 +81,9 @@ class PrefixCache {
   // a page that others read must be copied and none is available().
   bool Truncate(SequenceCache& sequence, int64_t length, int32_t state);
   // Ends the sequence: all that it computed stays in the tree as far as it can be of use.
-  void Release(SequenceCache& sequence, const PrefixTokens& tokens);
+  // Returns the last node of it, which may be a root.
+  int32_t Release(SequenceCache& sequence, const PrefixTokens& tokens);
+  PrefixTree& tree() { return tree_; }
 
   int64_t num_pages() const { return tree_.num_nodes(); }  // in the tree
   int64_t num_checkpoints() const { return checkpoints_.size(); }
@@ -97,7 +101,8 @@ class PrefixCache {
   // A slot for a checkpoint, maybe the least recently used one's; -1 when there can be none.
   int32_t TakeCheckpointSlot();
   void DropCheckpoint(int32_t page);
-  void PublishTail(const SequenceCache& sequence, const PrefixTokens& tokens);
+  // The tail's node, or -1.
+  int32_t PublishTail(const SequenceCache& sequence, const PrefixTokens& tokens);
   void DropCoveredSiblings(int32_t page, const PageTokens& tokens);
   void UseCheckpoint(int32_t page, int32_t slot);
 

@@ -12,8 +12,9 @@ namespace {
 // Sequences without a model: the cache of a token is its id, the state the sum of all ids.
 class Caches {
  public:
-  explicit Caches(int64_t num_pages, int64_t checkpoints = -1, PageHash hash = HashPage) {
-    const KvLayout layout{KvType::kF32, 1, 2, 2};
+  explicit Caches(int64_t num_pages, int64_t checkpoints = -1, PageHash hash = HashPage,
+                  const KvSettings& settings = KvFormat::kF32) {
+    const KvLayout layout{settings, 1, 2, 2};
     const bool has_state = checkpoints >= 0;
     auto kv = KvCache::Create({{{layout}, has_state ? 1 : 0}}, num_pages,
                               kSequences + std::max<int64_t>(checkpoints, 0));
@@ -88,10 +89,8 @@ class Caches {
                             : kSequences;
   }
   std::byte* Place(const SequenceCache& sequence, int64_t position) {
-    LayerCache::Paged& paged = kv_->layer(0).paged[0];
-    return paged.pages.data() +
-           sequence.pages[static_cast<size_t>(position / 64)] * paged.layout.page_bytes() +
-           position % 64 * 4;
+    const int32_t page = sequence.pages[static_cast<size_t>(position / 64)];
+    return kv_->layer(0).paged[0].Page(page).data() + position % 64 * 4;
   }
   std::unique_ptr<KvCache> kv_;
   std::unique_ptr<PrefixCache> prefix_;
@@ -319,6 +318,33 @@ TEST(PrefixCache, TruncateNeedsAPageForASharedOne) {
   EXPECT_EQ(a.length, 128);
   EXPECT_TRUE(caches.prefix().Truncate(a, 64, -1));
   caches.prefix().Release(a, Plain(ids));
+}
+
+// Exact pages of a compressed cache: four sequences' slots serve any number of conversations, whole
+// ones go when a slot is missing, and what is shared is what was computed.
+TEST(PrefixCache, ExactPagesAreSharedAndEvicted) {
+  KvSettings settings;
+  settings.k = settings.v = KvFormat::kInt8;
+  settings.exact = KvFormat::kF32;
+  settings.min_tokens = 128;
+  Caches caches(64, -1, HashPage, settings);
+  for (int32_t salt = 0; salt < 10; ++salt) {
+    EXPECT_EQ(caches.Run(Plain(Ids(300, salt))), 0);
+    EXPECT_EQ(caches.Run(Plain(Ids(300, salt))), 299);
+    EXPECT_EQ(caches.Run(Plain(Branch(Ids(300, salt), 90, 200))), 90);
+  }
+  EXPECT_GT(caches.prefix().evicted_pages(), 0);
+  // Four at once, each with a first page of its own.
+  std::vector<SequenceCache> running;
+  std::vector<std::vector<int32_t>> ids;
+  for (int32_t salt = 20; salt < 24; ++salt) ids.push_back(Ids(200, salt));
+  for (const auto& own : ids) running.push_back(caches.Start(Plain(own)));
+  for (size_t i = 0; i < 4; ++i) caches.Compute(running[i], Plain(ids[i]), 200);
+  for (size_t i = 0; i < 4; ++i) {
+    caches.Check(running[i], Plain(ids[i]));
+    caches.prefix().Release(running[i], Plain(ids[i]));
+  }
+  caches.ExpectIdle();
 }
 
 }  // namespace

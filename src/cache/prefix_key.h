@@ -39,6 +39,9 @@ PageTokens PageOf(const PrefixTokens& tokens, int64_t begin, int64_t count);
 // Whether position `at` cuts a span in two.
 bool CutsExtra(std::span<const TokenExtra> extras, int64_t at);
 
+// How many of the first tokens of `page` the page `own` holds too; never a part of an extra.
+int64_t CommonTokens(const PageTokens& own, const PageTokens& page);
+
 // Equal pages under the same parent have equal hashes; what differs may collide.
 uint64_t HashPage(int32_t parent, const PageTokens& page);
 

@@ -46,27 +46,8 @@ std::span<const TokenExtra> PrefixTree::ExtrasOf(int32_t page) const {
 
 int64_t PrefixTree::CommonTokens(int32_t name, const PageTokens& page) const {
   const PrefixNode& node = this->node(name);
-  const auto both = std::min(static_cast<size_t>(node.num_tokens), page.ids.size());
-  const auto differ = std::mismatch(page.ids.begin(), page.ids.begin() + both, node.ids);
-  auto common = static_cast<int64_t>(differ.first - page.ids.begin());
-  const std::span<const TokenExtra> own = ExtrasOf(name);
-  for (size_t i = 0; i < std::max(own.size(), page.extras.size()); ++i) {
-    TokenExtra wanted;
-    if (i < page.extras.size()) {
-      wanted = page.extras[i];
-      wanted.begin -= page.begin;
-      wanted.end -= page.begin;
-    }
-    if (i < own.size() && i < page.extras.size() && own[i] == wanted) continue;
-    if (i < own.size()) common = std::min(common, own[i].begin);
-    if (i < page.extras.size()) common = std::min(common, wanted.begin);
-    break;
-  }
-  for (const TokenExtra& extra : page.extras) {
-    const int64_t begin = extra.begin - page.begin;
-    if (begin < common && common < extra.end - page.begin) common = begin;
-  }
-  return std::max<int64_t>(common, 0);
+  const std::span<const int32_t> ids(node.ids, static_cast<size_t>(node.num_tokens));
+  return tq::CommonTokens({0, ids, ExtrasOf(name)}, page);
 }
 
 bool PrefixTree::Holds(const PrefixNode& node, int32_t name, const PageTokens& tokens) const {
@@ -140,6 +121,7 @@ void PrefixTree::Remove(int32_t page) {
     FirstChildOf(node.parent) = node.next_sibling;
   }
   extras_.erase(page);
+  this->node(page).disk = {};
   --num_nodes_;
 }
 

@@ -12,12 +12,21 @@
 
 #include "backend/backend.h"
 #include "base/status.h"
+#include "cache/disk_record.h"
 #include "cache/lru_list.h"
 #include "cache/prefix_key.h"
 
 namespace tq {
 
 using PageHash = uint64_t (*)(int32_t parent, const PageTokens& page);
+
+// What the disk cache has to know of a node (disk_saver.h).
+struct DiskMark {
+  DiskKey key;
+  bool has_key;
+  bool waiting;      // to be saved
+  bool wants_state;  // together with its checkpoint
+};
 
 // Plain data, so that the memory of unused nodes is never touched.
 struct PrefixNode {
@@ -32,6 +41,7 @@ struct PrefixNode {
   LruLinks use;
   LruLinks checkpoint_use;
   uint64_t hash;
+  DiskMark disk;
   int32_t ids[kPageTokens];
 };
 
@@ -52,6 +62,8 @@ class PrefixTree {
   // How many of the first tokens of `page` this node holds too; never a part of an extra.
   int64_t CommonTokens(int32_t node, const PageTokens& page) const;
   int32_t FirstChild(int32_t parent) const;
+  // Positions relative to the page.
+  std::span<const TokenExtra> ExtrasOf(int32_t page) const;
 
   // Requires: not in the tree; no child of `parent` holds the same tokens.
   void Insert(int32_t page, int32_t parent, const PageTokens& tokens);
@@ -63,7 +75,6 @@ class PrefixTree {
   int32_t* buckets() const { return reinterpret_cast<int32_t*>(bucket_memory_.data()); }
   int32_t& FirstChildOf(int32_t parent);
   bool Holds(const PrefixNode& node, int32_t page, const PageTokens& tokens) const;
-  std::span<const TokenExtra> ExtrasOf(int32_t page) const;
 
   Buffer memory_;         // PrefixNode per page
   Buffer bucket_memory_;  // page + 1 of the first node of a bucket; 0: empty

@@ -142,11 +142,12 @@ Result<std::optional<ChatPrompt>> ChatPrompt::Load(const ChatDocuments& document
   if (texts.chat.empty()) return std::optional<ChatPrompt>();
 
   OrderedJson special_tokens = ReadSpecialTokens(config, map);
-  Result<Named> chat = ParseNamed(texts.chat, special_tokens);
+  const std::string parser = SpecialTokenText(config, "tool_parser_type");
+  Result<Named> chat = ParseNamed(texts.chat, special_tokens, parser);
   if (!chat.ok()) return chat.status().WithContext("chat template");
   std::optional<Named> tool_use;
   if (!texts.tool_use.empty()) {
-    Result<Named> named = ParseNamed(texts.tool_use, special_tokens);
+    Result<Named> named = ParseNamed(texts.tool_use, special_tokens, parser);
     if (!named.ok()) return named.status().WithContext("chat template \"tool_use\"");
     tool_use = std::move(named).value();
   }
@@ -156,10 +157,12 @@ Result<std::optional<ChatPrompt>> ChatPrompt::Load(const ChatDocuments& document
 }
 
 Result<ChatPrompt::Named> ChatPrompt::ParseNamed(const std::string& source,
-                                                 const OrderedJson& special_tokens) {
+                                                 const OrderedJson& special_tokens,
+                                                 const std::string& tool_parser_type) {
   TQ_ASSIGN_OR_RETURN(ChatTemplate chat_template, ChatTemplate::Parse(source));
   TemplateTraits traits = FindTemplateTraits(chat_template, special_tokens);
-  return Named{std::move(chat_template), std::move(traits)};
+  return Named{std::move(chat_template), std::move(traits),
+               DetectOutputSyntax(source, tool_parser_type)};
 }
 
 Result<OrderedJson> ChatPrompt::Variables(const ChatTemplate& chat_template, const ChatInput& input,

@@ -15,6 +15,7 @@
 #include "base/text_span.h"
 #include "chat/chat_template.h"
 #include "chat/messages.h"
+#include "chat/output/output_syntax.h"
 #include "chat/plain_text.h"
 #include "chat/template_traits.h"
 
@@ -100,6 +101,8 @@ class ChatPrompt {
 
   // What the template can take; with_tools: that of "tool_use", if there is one.
   const TemplateTraits& traits(bool with_tools) const { return Choose(with_tools).traits; }
+  // How it writes calls and thoughts.
+  const OutputSyntax& syntax(bool with_tools) const { return Choose(with_tools).syntax; }
   // The special tokens by name, {"bos_token": "<s>", ...}.
   const OrderedJson& special_tokens() const { return special_tokens_; }
 
@@ -107,6 +110,7 @@ class ChatPrompt {
   struct Named {
     ChatTemplate chat_template;
     TemplateTraits traits;
+    OutputSyntax syntax;
   };
   ChatPrompt(Named chat, std::optional<Named> tool_use, OrderedJson special_tokens,
              SpecialTexts special_texts)
@@ -115,7 +119,9 @@ class ChatPrompt {
         special_tokens_(std::move(special_tokens)),
         special_texts_(std::move(special_texts)) {}
 
-  static Result<Named> ParseNamed(const std::string& source, const OrderedJson& special_tokens);
+  // tool_parser_type: of tokenizer_config.json.
+  static Result<Named> ParseNamed(const std::string& source, const OrderedJson& special_tokens,
+                                  const std::string& tool_parser_type);
   const Named& Choose(bool with_tools) const {
     return with_tools && tool_use_ ? *tool_use_ : chat_;
   }

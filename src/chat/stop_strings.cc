@@ -38,6 +38,7 @@ std::string StopStrings::Push(std::string_view text) {
     const size_t length = StopAt(end);
     if (length == 0) continue;
     stopped_ = true;
+    stop_ = held_.substr(end - length, length);
     std::string safe = held_.substr(0, end - length);
     held_.clear();
     return safe;

@@ -19,6 +19,7 @@ class StopStrings {
   // The end of the text: what was held back, unless a stop came.
   std::string Finish();
   bool stopped() const { return stopped_; }
+  const std::string& stop() const { return stop_; }  // which one came
 
  private:
   // Length of the longest stop string that ends at held_[0, end); 0: none.
@@ -29,6 +30,7 @@ class StopStrings {
   std::vector<std::string> stops_;
   size_t longest_ = 0;
   std::string held_;
+  std::string stop_;
   bool stopped_ = false;
 };
 

@@ -54,7 +54,12 @@ Status EngineOptions::Validate() const {
   TQ_RETURN_IF_ERROR(CheckRange("max_sequences", 1, 4096, max_sequences));
   TQ_RETURN_IF_ERROR(CheckRange("max_queue", 1, 1 << 20, max_queue));
   TQ_RETURN_IF_ERROR(CheckRange("prefill_chunk", 1, 1 << 16, prefill_chunk));
-  return CheckRange("state_checkpoints", -1, 1 << 16, state_checkpoints);
+  TQ_RETURN_IF_ERROR(CheckRange("state_checkpoints", -1, 1 << 16, state_checkpoints));
+  if (disk_cache.folder.empty()) return Status::Ok();
+  TQ_RETURN_IF_ERROR(
+      CheckRange("disk_cache.budget_bytes", 1, int64_t{1} << 60, disk_cache.budget_bytes));
+  TQ_RETURN_IF_ERROR(CheckRange("disk_cache.min_tokens", 0, kMaxTokens, disk_cache.min_tokens));
+  return CheckRange("disk_cache.save_every", 1, kMaxTokens, disk_cache.save_every);
 }
 
 struct Engine::Impl {
@@ -85,6 +90,7 @@ void Engine::Impl::Run() {
     if (!scheduler->Step() && !scheduler->has_preempted()) wakeup->Wait();
   }
   CancelAll();
+  scheduler->FlushDisk();
 }
 
 void Engine::Impl::Enqueue(std::unique_ptr<Session> session) {
@@ -151,7 +157,7 @@ Result<std::unique_ptr<Engine>> Engine::Create(std::unique_ptr<StepModel> model,
   TQ_RETURN_IF_ERROR(FillInLengths(model->max_position_embeddings(), options));
   auto impl = std::make_unique<Impl>();
   impl->vocab_size = model->vocab_size();
-  const bool has_state = KvCache::BytesPerSlot(model->Needs(options.kv_type)) > 0;
+  const bool has_state = KvCache::BytesPerSlot(model->Needs(options.kv)) > 0;
   if (!has_state || !options.prefix_cache) options.state_checkpoints = 0;
   if (options.state_checkpoints < 0) options.state_checkpoints = options.default_checkpoints();
   TQ_ASSIGN_OR_RETURN(
@@ -159,9 +165,11 @@ Result<std::unique_ptr<Engine>> Engine::Create(std::unique_ptr<StepModel> model,
       Scheduler::Create(std::move(model), {.num_pages = KvCache::PagesFor(options.kv_tokens),
                                            .max_sequences = options.max_sequences,
                                            .prefill_chunk = options.prefill_chunk,
-                                           .kv_type = options.kv_type,
+                                           .kv = options.kv,
                                            .prefix_cache = options.prefix_cache,
-                                           .state_checkpoints = options.state_checkpoints}));
+                                           .state_checkpoints = options.state_checkpoints,
+                                           .disk_cache = options.disk_cache,
+                                           .wake = [wakeup = impl->wakeup] { wakeup->Notify(); }}));
   return std::unique_ptr<Engine>(new Engine(options, std::move(impl)));
 }
 
@@ -181,7 +189,7 @@ Engine::~Engine() {
 
 Result<std::shared_ptr<TokenStream>> Engine::Submit(GenerateRequest request) {
   TQ_RETURN_IF_ERROR(request.Validate(impl_->vocab_size, options_.max_context));
-  const auto stream = std::make_shared<TokenStream>(impl_->wakeup);
+  const auto stream = std::make_shared<TokenStream>(impl_->wakeup, request.num_logprobs >= 0);
   {
     const std::lock_guard lock(impl_->mutex);
     if (impl_->num_waiting() >= options_.max_queue) {
@@ -216,9 +224,22 @@ EngineStats Engine::stats() const {
   stats.cached_tokens = read(counters.cached_tokens);
   stats.evicted_pages = read(counters.evicted_pages);
   stats.preemptions = read(counters.preemptions);
+  if (const DiskCache* disk = impl_->scheduler->disk()) {
+    stats.disk_hits = read(disk->counters().hits);
+    stats.disk_loaded_tokens = read(disk->counters().loaded_tokens);
+    stats.disk_bytes = disk->bytes_on_disk();
+    stats.disk_written_files = read(disk->counters().written_files);
+    stats.disk_write_errors = read(disk->counters().write_errors);
+    stats.disk_dropped_files = disk->dropped_files();
+  }
   const std::lock_guard lock(impl_->mutex);
   stats.waiting = impl_->num_waiting();
   return stats;
+}
+
+Status Engine::disk_error() const {
+  const DiskCache* disk = impl_->scheduler->disk();
+  return disk == nullptr ? Status::Ok() : disk->last_error();
 }
 
 }  // namespace tq

@@ -8,6 +8,7 @@
 
 #include "backend/ops.h"
 #include "base/status.h"
+#include "cache/disk_cache.h"
 #include "engine/request.h"
 #include "engine/step_model.h"
 #include "engine/token_stream.h"
@@ -25,11 +26,13 @@ struct EngineOptions {
   int max_sequences = 16;       // running at once; others wait
   int max_queue = 256;          // waiting; more are refused with kBusy
   int64_t prefill_chunk = 512;  // prompt tokens per step
-  KvType kv_type = KvType::kF16;
+  KvSettings kv = KvFormat::kF16;
   bool prefix_cache = true;  // requests share what their prompts have in common
   // Kept states of recurrent layers, for the prefix cache; -1: default_checkpoints().
   // Without recurrent layers none is made.
   int64_t state_checkpoints = -1;
+  // What outlives the engine; needs the prefix cache.
+  DiskCacheOptions disk_cache = {};
   int64_t default_checkpoints() const { return 4 + 2 * int64_t{max_sequences}; }
   // Errors: kInvalidArgument naming the field, the range and the value.
   Status Validate() const;
@@ -49,6 +52,13 @@ struct EngineStats {
   int64_t cached_tokens = 0;  // what those found
   int64_t evicted_pages = 0;
   int64_t preemptions = 0;  // requests that gave way for want of pages or for a higher priority
+  // The disk cache.
+  int64_t disk_hits = 0;           // requests that went on from it
+  int64_t disk_loaded_tokens = 0;  // what those took from it
+  int64_t disk_bytes = 0;          // in its folder now
+  int64_t disk_written_files = 0;
+  int64_t disk_write_errors = 0;   // after one nothing is written for a minute
+  int64_t disk_dropped_files = 0;  // broken ones
 };
 
 class Engine {
@@ -68,6 +78,8 @@ class Engine {
   // Errors: kInvalidArgument (what GenerateRequest::Validate refuses), kBusy (queue full).
   Result<std::shared_ptr<TokenStream>> Submit(GenerateRequest request);
   EngineStats stats() const;
+  // The last error of the disk cache's writes, or ok.
+  Status disk_error() const;
   // As given to Create, with the zeros filled in.
   const EngineOptions& options() const { return options_; }
 

@@ -29,7 +29,7 @@ TEST(EngineAllocations, NoneInASteadyDecode) {
   int64_t step = 0;
   int64_t counts[2] = {0, 0};
   const auto hook = [&](const StepPlan& plan) {
-    if (plan.sequences.size() != 3 || plan.num_tokens() != 3) return;
+    if (plan.sequences.size() != 4 || plan.num_tokens() != 4) return;
     ++step;
     if (step == 5) counts[0] = allocations;
     if (step == 300) counts[1] = allocations;
@@ -43,12 +43,22 @@ TEST(EngineAllocations, NoneInASteadyDecode) {
   SamplingParams short_list = hot;
   short_list.top_k = 5;
   short_list.min_p = 0.1f;
+  SamplingParams everything = hot;
+  everything.typical_p = 0.9f;
+  everything.xtc_probability = 0.5f;
+  everything.presence_penalty = 0.2f;
+  everything.frequency_penalty = 0.1f;
+  everything.dry_multiplier = 0.8f;
+  everything.dry_breakers = {{5}, {7, 8}};
+  everything.bad_words = {{3}, {4, 5}};
   std::vector<std::shared_ptr<TokenStream>> streams;
-  for (const SamplingParams& params : {SamplingParams{}, hot, short_list}) {
+  for (const SamplingParams& params : {SamplingParams{}, hot, short_list, everything}) {
     GenerateRequest request;
     request.prompt = {1, 2, 3};
     request.sampling = params;
     request.max_tokens = 500;
+    request.num_logprobs = params.top_k > 0 ? -1 : 20;
+    request.loop_limit = 400;
     auto stream = (*engine)->Submit(std::move(request));
     ASSERT_TRUE(stream.ok());
     streams.push_back(*stream);

@@ -25,11 +25,12 @@ class FakeModel final : public StepModel {
 
   int64_t vocab_size() const override { return kVocab; }
   int64_t max_position_embeddings() const override { return max_context_; }
-  std::vector<CacheNeeds> Needs(KvType) const override {
-    return {{.paged = {{.type = KvType::kF32, .num_kv_heads = 1, .head_dim = 2, .v_head_dim = 2}},
-             .state_floats = recurrent_ ? 2 : 0}};
+  std::vector<CacheNeeds> Needs(const KvSettings&) const override {
+    return {
+        {.paged = {{.settings = KvFormat::kF32, .num_kv_heads = 1, .head_dim = 2, .v_head_dim = 2}},
+         .state_floats = recurrent_ ? 2 : 0}};
   }
-  std::string Fingerprint(KvType) const override { return "fake"; }
+  std::string Fingerprint(const KvSettings&) const override { return "fake"; }
 
   void Forward(const StepPlan& plan, KvCache& cache, float* logits) override {
     if (hook_) hook_(plan);
@@ -58,20 +59,13 @@ class FakeModel final : public StepModel {
     TQ_CHECK(next_logits == plan.logits_tokens.size());
   }
 
-  // What the engine must answer: one sequence, alone, without pages.
-  static std::vector<int32_t> Continue(std::vector<int32_t> ids, int64_t num_tokens,
-                                       const SamplingParams& params) {
-    Sampler sampler(params);
-    std::vector<int32_t> out;
+  // One sequence, alone, without pages.
+  static std::vector<float> LogitsAfter(std::span<const int32_t> ids) {
+    uint64_t hash = kSeed;
+    for (const int32_t id : ids) hash = Mix(hash, id);
     std::vector<float> logits(kVocab);
-    for (int64_t i = 0; i < num_tokens; ++i) {
-      uint64_t hash = kSeed;
-      for (const int32_t id : ids) hash = Mix(hash, id);
-      FillLogits(hash, logits);
-      out.push_back(sampler.Sample(logits, ids, {}, static_cast<int64_t>(ids.size())));
-      ids.push_back(out.back());
-    }
-    return out;
+    FillLogits(hash, logits);
+    return logits;
   }
 
  private:

@@ -4,15 +4,21 @@
 
 #include <fmt/format.h>
 
+#include "sampling/random.h"
+
 namespace tq {
 namespace {
 
-// Whether end and stop ids leave something to say before min_tokens.
+// Whether end and stop ids leave nothing to say before min_tokens.
 bool EndsCoverVocabulary(const GenerateRequest& request, int64_t vocab_size) {
+  // With min_tokens all are forbidden at first, else the end ids that are ignored.
+  if (request.min_tokens == 0 && !request.ignore_end) return false;
   const size_t num_ends = request.end_ids.size() + request.stop_ids.size();
   if (static_cast<int64_t>(num_ends) < vocab_size) return false;
   std::vector<int32_t> ends = request.end_ids;
-  ends.insert(ends.end(), request.stop_ids.begin(), request.stop_ids.end());
+  if (request.min_tokens > 0) {
+    ends.insert(ends.end(), request.stop_ids.begin(), request.stop_ids.end());
+  }
   std::erase_if(ends, [&](int32_t id) { return id < 0 || id >= vocab_size; });
   std::sort(ends.begin(), ends.end());
   return std::unique(ends.begin(), ends.end()) - ends.begin() == vocab_size;
@@ -59,14 +65,29 @@ Status GenerateRequest::Validate(int64_t vocab_size, int64_t max_context) const 
   if (min_tokens < 0) {
     return InvalidArgument(fmt::format("min_tokens: expected a number >= 0, found {}", min_tokens));
   }
-  if (min_tokens > 0 && EndsCoverVocabulary(*this, vocab_size)) {
+  if (EndsCoverVocabulary(*this, vocab_size)) {
     return InvalidArgument(
-        fmt::format("min_tokens: expected an id that is neither an end nor a stop id, found all {} "
+        fmt::format("{}: expected an id that is neither an end nor a stop id, found all {} "
                     "of the vocabulary among them; remove some",
-                    vocab_size));
+                    min_tokens > 0 ? "min_tokens" : "ignore_end", vocab_size));
+  }
+  if (num_logprobs < -1 || num_logprobs > TokenLogprobs::kMaxTop) {
+    return InvalidArgument(fmt::format("logprobs: expected 0 to {} alternatives, found {}",
+                                       TokenLogprobs::kMaxTop, num_logprobs));
+  }
+  if (loop_limit != 0 && loop_limit < 2) {
+    return InvalidArgument(
+        fmt::format("loop_limit: expected a number >= 2, or 0 for off, found {}", loop_limit));
   }
   TQ_RETURN_IF_ERROR(CheckExtras(extras, length));
   return sampling.Validate(vocab_size);
+}
+
+GenerateRequest RequestOfAnswer(const GenerateRequest& request, int64_t index) {
+  GenerateRequest copy = request;
+  copy.sampling.seed = SeedOfAnswer(request.sampling.seed, index);
+  if (request.constraint != nullptr) copy.constraint = request.constraint->Fork();
+  return copy;
 }
 
 std::string_view FinishReasonName(FinishReason reason) {
@@ -77,6 +98,8 @@ std::string_view FinishReasonName(FinishReason reason) {
       return "stop";
     case FinishReason::kLength:
       return "length";
+    case FinishReason::kLoop:
+      return "loop";
     case FinishReason::kCancelled:
       return "cancelled";
     case FinishReason::kError:

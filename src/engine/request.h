@@ -2,12 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <vector>
 
 #include "base/status.h"
 #include "cache/prefix_key.h"
-#include "sampling/sampler.h"
+#include "sampling/constraint.h"
+#include "sampling/logprobs.h"
+#include "sampling/params.h"
 
 namespace tq {
 
@@ -18,7 +21,12 @@ struct GenerateRequest {
   int64_t min_tokens = 0;         // end and stop ids cannot come before this many tokens
   std::vector<int32_t> end_ids;   // end of turn: not part of the answer
   std::vector<int32_t> stop_ids;  // the caller's: likewise. Ids beyond the vocabulary never come
-  int priority = 0;               // the higher is served first; may push a lower one back
+  bool ignore_end = false;        // end ids never come; stop ids still end the answer
+  int num_logprobs = -1;          // 0 to 20 alternatives with each id; -1: no logprobs
+  int64_t loop_limit = 0;         // ends an answer that says a block so many times in a row; 0: off
+  // Says what may come; its own for each request. The answer ends when it IsTerminated.
+  std::shared_ptr<Constraint> constraint;
+  int priority = 0;  // the higher is served first; may push a lower one back
   // What ids of the prompt stand for beyond themselves (images): part of the prefix cache's key.
   std::vector<TokenExtra> extras;
 
@@ -26,7 +34,10 @@ struct GenerateRequest {
   Status Validate(int64_t vocab_size, int64_t max_context) const;
 };
 
-enum class FinishReason : uint8_t { kNone, kStop, kLength, kCancelled, kError };
+// Answer `index` of several to one request: a seed and a constraint of its own.
+GenerateRequest RequestOfAnswer(const GenerateRequest& request, int64_t index);
+
+enum class FinishReason : uint8_t { kNone, kStop, kLength, kLoop, kCancelled, kError };
 std::string_view FinishReasonName(FinishReason reason);
 
 struct GenerateStats {

@@ -54,6 +54,17 @@ TEST(GenerateRequest, RefusesBadLimits) {
   EXPECT_NE(Refusal(request).find("top_p"), std::string::npos);
 }
 
+TEST(GenerateRequest, RefusesBadExtras) {
+  GenerateRequest request = Request(5, 5);
+  request.num_logprobs = 20;
+  EXPECT_TRUE(request.Validate(97, 100).ok());
+  request.num_logprobs = 21;
+  EXPECT_EQ(Refusal(request), "logprobs: expected 0 to 20 alternatives, found 21");
+  request.num_logprobs = -1;
+  request.loop_limit = 1;
+  EXPECT_EQ(Refusal(request), "loop_limit: expected a number >= 2, or 0 for off, found 1");
+}
+
 TEST(GenerateRequest, RefusesEndIdsThatLeaveNothingToSay) {
   GenerateRequest request = Request(5, 5);
   request.end_ids.resize(97);
@@ -61,6 +72,10 @@ TEST(GenerateRequest, RefusesEndIdsThatLeaveNothingToSay) {
   EXPECT_TRUE(request.Validate(97, 100).ok());
   request.min_tokens = 1;
   EXPECT_NE(Refusal(request).find("all 97 of the vocabulary"), std::string::npos);
+  request.min_tokens = 0;
+  request.ignore_end = true;
+  EXPECT_NE(Refusal(request).find("ignore_end: expected"), std::string::npos);
+  request.min_tokens = 1;
   request.end_ids.back() = 97;  // beyond the vocabulary: does not count
   EXPECT_TRUE(request.Validate(97, 100).ok());
 }

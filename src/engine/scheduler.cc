@@ -7,11 +7,17 @@
 
 namespace tq {
 
+// As many again as running sequences need, for what the prefix cache keeps; one for a copy.
+int64_t NumExactPages(const std::vector<CacheNeeds>& needs, int max_sequences) {
+  return 2 * KvCache::ExactPages(needs) * max_sequences + 1;
+}
+
 Result<std::unique_ptr<Scheduler>> Scheduler::Create(std::unique_ptr<StepModel> model,
                                                      const SchedulerOptions& options) {
-  TQ_ASSIGN_OR_RETURN(KvCache kv,
-                      KvCache::Create(model->Needs(options.kv_type), options.num_pages,
-                                      options.max_sequences + options.state_checkpoints));
+  const std::vector<CacheNeeds> needs = model->Needs(options.kv);
+  TQ_ASSIGN_OR_RETURN(KvCache kv, KvCache::Create(needs, options.num_pages,
+                                                  options.max_sequences + options.state_checkpoints,
+                                                  NumExactPages(needs, options.max_sequences)));
   auto cache = std::make_unique<KvCache>(std::move(kv));
   TQ_ASSIGN_OR_RETURN(PrefixCache prefix,
                       PrefixCache::Create(*cache, {.enabled = options.prefix_cache,
@@ -19,8 +25,10 @@ Result<std::unique_ptr<Scheduler>> Scheduler::Create(std::unique_ptr<StepModel> 
   const int64_t logits_bytes =
       options.max_sequences * model->vocab_size() * static_cast<int64_t>(sizeof(float));
   TQ_ASSIGN_OR_RETURN(Buffer logits, Buffer::Allocate(static_cast<size_t>(logits_bytes)));
-  return std::unique_ptr<Scheduler>(new Scheduler(std::move(model), options, std::move(cache),
-                                                  std::move(prefix), std::move(logits)));
+  std::unique_ptr<Scheduler> scheduler(new Scheduler(std::move(model), options, std::move(cache),
+                                                     std::move(prefix), std::move(logits)));
+  TQ_RETURN_IF_ERROR(scheduler->OpenDisk());
+  return scheduler;
 }
 
 Scheduler::Scheduler(std::unique_ptr<StepModel> model, const SchedulerOptions& options,
@@ -29,7 +37,7 @@ Scheduler::Scheduler(std::unique_ptr<StepModel> model, const SchedulerOptions& o
       options_(options),
       cache_(std::move(cache)),
       prefix_(std::move(prefix)),
-      fingerprint_(model_->Fingerprint(options.kv_type)),
+      fingerprint_(model_->Fingerprint(options.kv)),
       logits_(std::move(logits)) {
   if (prefix_.enabled() && cache_->has_state()) {
     checkpoints_.interval = KvCache::PagesFor(options_.prefill_chunk) * kPageTokens;
@@ -44,7 +52,36 @@ Scheduler::Scheduler(std::unique_ptr<StepModel> model, const SchedulerOptions& o
   plan_.logits_tokens.reserve(max_sequences);
   plan_.ids.reserve(max_tokens);
   plan_.positions.reserve(max_tokens);
+  sampler_scratch_.Reserve(static_cast<size_t>(model_->vocab_size()),
+                           static_cast<size_t>(options_.num_pages * kPageTokens));
   UpdateCounters();
+}
+
+Status Scheduler::OpenDisk() {
+  // Without recurrent layers' checkpoints nothing can be taken up, from wherever.
+  if (options_.disk_cache.folder.empty() || !prefix_.enabled()) return Status::Ok();
+  TQ_ASSIGN_OR_RETURN(disk_,
+                      DiskCache::Open(options_.disk_cache, fingerprint_, *cache_, options_.wake));
+  saver_ = std::make_unique<DiskSaver>(*disk_, prefix_.tree(), *cache_);
+  if (options_.disk_cache.prefill_checkpoints && cache_->has_state()) {
+    checkpoints_.disk_interval = KvCache::PagesFor(options_.disk_cache.save_every) * kPageTokens;
+  }
+  return Status::Ok();
+}
+
+void Scheduler::FinishLoads() {
+  for (size_t i = 0; i < running_.size();) {
+    Session& session = *running_[i];
+    if (!session.loading() || !session.load_done() || session.EndLoad(caches())) {
+      ++i;
+    } else {
+      SetBack(i);
+    }
+  }
+}
+
+void Scheduler::FlushDisk() {
+  if (saver_ != nullptr) saver_->Flush();
 }
 
 bool Scheduler::Admit(std::unique_ptr<Session>& session) {
@@ -70,6 +107,10 @@ bool Scheduler::Admit(std::unique_ptr<Session>& session) {
 }
 
 bool Scheduler::Step() {
+  if (disk_ != nullptr) {
+    FinishLoads();
+    saver_->Pump();
+  }
   GrowPages();
   SharePrefill();
   BuildPlan();
@@ -101,7 +142,7 @@ void Scheduler::GrowPages() {
 void Scheduler::SharePrefill() {
   shares_.clear();
   for (const std::unique_ptr<Session>& session : running_) {
-    if (!session->in_prefill()) continue;
+    if (!session->in_prefill() || session->loading()) continue;
     session->TakeUp(caches());
     const bool waits =
         prefix_.enabled() && std::any_of(shares_.begin(), shares_.end(), [&](const Share& share) {
@@ -159,7 +200,7 @@ void Scheduler::AcceptLogits() {
   float* row = reinterpret_cast<float*>(logits_.data());
   for (size_t i = 0; i < scheduled_.size(); ++i) {
     if (!scheduled_[i]->EndStep(plan_.sequences[i], caches())) continue;
-    scheduled_[i]->Accept({row, vocab_size});
+    scheduled_[i]->Accept({row, vocab_size}, sampler_scratch_);
     row += vocab_size;
   }
 }
@@ -195,11 +236,15 @@ size_t Scheduler::LastServed() const {
 }
 
 void Scheduler::Preempt(size_t index) {
+  SetBack(index);
+  counters_.preemptions.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Scheduler::SetBack(size_t index) {
   std::unique_ptr<Session> session = std::move(running_[index]);
   running_.erase(running_.begin() + static_cast<ptrdiff_t>(index));
   session->Stop(caches());
   preempted_.push_back(std::move(session));
-  counters_.preemptions.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Scheduler::Retire(size_t index, FinishReason reason) {

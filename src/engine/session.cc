@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "base/check.h"
 
 namespace tq {
@@ -11,9 +13,10 @@ double Seconds(std::chrono::steady_clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
-std::vector<int32_t> MergeEndIds(const GenerateRequest& request, int64_t vocab_size) {
-  std::vector<int32_t> ids = request.end_ids;
-  ids.insert(ids.end(), request.stop_ids.begin(), request.stop_ids.end());
+// Those of the vocabulary, sorted.
+std::vector<int32_t> Merge(std::vector<int32_t> ids, const std::vector<int32_t>& others,
+                           int64_t vocab_size) {
+  ids.insert(ids.end(), others.begin(), others.end());
   std::erase_if(ids, [&](int32_t id) { return id < 0 || id >= vocab_size; });
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
@@ -25,9 +28,15 @@ std::vector<int32_t> MergeEndIds(const GenerateRequest& request, int64_t vocab_s
 Session::Session(GenerateRequest request, int64_t number, int64_t vocab_size, int64_t max_context,
                  std::shared_ptr<TokenStream> stream)
     : ids_(std::move(request.prompt)),
-      end_ids_(MergeEndIds(request, vocab_size)),
+      end_ids_(Merge(request.end_ids, request.stop_ids, vocab_size)),
+      never_ids_(
+          Merge(request.ignore_end ? request.end_ids : std::vector<int32_t>(), {}, vocab_size)),
       extras_(std::move(request.extras)),
       sampler_(std::move(request.sampling)),
+      num_logprobs_(request.num_logprobs),
+      loop_detector_(request.loop_limit),
+      constraint_(std::move(request.constraint)),
+      mask_(constraint_ != nullptr ? static_cast<size_t>((vocab_size + 31) / 32) : 0),
       stream_(std::move(stream)),
       number_(number),
       priority_(request.priority),
@@ -64,12 +73,44 @@ bool Session::Start(const SessionCaches& caches, int64_t spare_pages) {
   Adopt(caches, match);
   const int64_t missing = num_pages - static_cast<int64_t>(cache_.pages.size());
   TQ_CHECK(caches.prefix.Allocate(missing, cache_.pages));
+  StartLoad(caches);
   return true;
 }
 
 void Session::Stop(const SessionCaches& caches) {
-  caches.prefix.Release(cache_, tokens());
-  stopped_ = true;
+  if (load_ != nullptr) caches.disk->Cancel(*load_);
+  load_.reset();
+  const int64_t length = cache_.length;
+  const int32_t last = caches.prefix.Release(cache_, tokens());
+  if (caches.saver != nullptr) caches.saver->SavePath(last, length, /*with_state=*/true);
+  // One that had not begun starts anew in every respect.
+  if (first_step_ == Clock::time_point()) {
+    stats_.cached_tokens = 0;
+  } else {
+    stopped_ = true;
+  }
+}
+
+// What the disk has beyond the tree goes straight into the session's own pages and slot.
+void Session::StartLoad(const SessionCaches& caches) {
+  if (caches.disk == nullptr || num_pending() <= DiskCache::kLeastGain) return;
+  load_ = caches.disk->Load(tokens(), cache_.num_shared, cache_.length, cache_.pages,
+                            caches.kv.has_state() ? cache_.state_slot : -1);
+  cache_.loading = true;
+  length_before_load_ = cache_.length;
+}
+
+bool Session::EndLoad(const SessionCaches& caches) {
+  const std::shared_ptr<DiskLoad> load = std::move(load_);
+  if (load->failed()) return false;
+  cache_.loading = false;
+  if (load->length() == 0) return true;
+  cache_.length = load->length();
+  if (!stopped_) stats_.cached_tokens += cache_.length - length_before_load_;
+  caches.prefix.Publish(cache_, tokens());
+  if (cache_.length == cache_.num_shared * kPageTokens) caches.prefix.SaveCheckpoint(cache_);
+  saved_tokens_ = cache_.length;
+  return true;
 }
 
 void Session::Adopt(const SessionCaches& caches, const PrefixMatch& match) {
@@ -122,16 +163,55 @@ bool Session::EndStep(SequencePlan& sequence, const SessionCaches& caches) {
   cache_.pages = std::move(sequence.pages);
   cache_.length += sequence.num_tokens;
   caches.prefix.Publish(cache_, tokens());
-  if (num_pending() == 0) return true;
-  if (cache_.length == checkpoint) caches.prefix.SaveCheckpoint(cache_);
-  return false;
+  const bool at_checkpoint = cache_.length == checkpoint && num_pending() > 0;
+  if (at_checkpoint &&
+      caches.checkpoints.ForMemory(checkpoint, stats_.prompt_tokens, cache_.branch)) {
+    caches.prefix.SaveCheckpoint(cache_);
+  }
+  if (caches.saver != nullptr) SaveProgress(caches, at_checkpoint);
+  return num_pending() == 0;
 }
 
-void Session::Accept(std::span<float> logits) {
-  std::span<const int32_t> forbidden;
-  if (stats_.generated_tokens < min_tokens_) forbidden = end_ids_;
-  const int32_t id = sampler_.Sample(logits, ids_, forbidden, static_cast<int64_t>(ids_.size()));
-  if (std::binary_search(end_ids_.begin(), end_ids_.end(), id)) {
+void Session::SaveProgress(const SessionCaches& caches, bool at_checkpoint) {
+  const DiskCacheOptions& options = caches.disk->options();
+  const int64_t length = cache_.num_shared * kPageTokens;
+  if (options.prefill_checkpoints &&
+      length / options.save_every > saved_tokens_ / options.save_every) {
+    caches.saver->SavePath(cache_.node, length, /*with_state=*/false);
+    saved_tokens_ = length;
+  }
+  if (at_checkpoint &&
+      caches.checkpoints.ForDisk(cache_.length, stats_.prompt_tokens, cache_.branch)) {
+    caches.saver->SaveState(cache_.node, length, cache_.state_slot);
+  }
+}
+
+std::span<const uint32_t> Session::FillMask() {
+  if (constraint_ == nullptr) return {};
+  constraint_->FillMask(mask_);
+  const bool empty =
+      std::all_of(mask_.begin(), mask_.end(), [](uint32_t bits) { return bits == 0; });
+  if (empty) {
+    end_reason_ = FinishReason::kError;
+    status_ = InvalidArgument(
+        fmt::format("constraint: expected an id that may come after {} tokens of the answer, found "
+                    "none; check the grammar or schema",
+                    stats_.generated_tokens));
+  }
+  return mask_;
+}
+
+void Session::Accept(std::span<float> logits, SamplerScratch& scratch) {
+  SamplerCall call;
+  call.history = ids_;
+  call.prompt_tokens = static_cast<size_t>(stats_.prompt_tokens);
+  call.forbidden = stats_.generated_tokens < min_tokens_ ? end_ids_ : never_ids_;
+  call.position = static_cast<int64_t>(ids_.size());
+  call.num_logprobs = num_logprobs_;
+  call.allowed = FillMask();
+  if (end_reason_ != FinishReason::kNone) return;
+  const SampledToken token = sampler_.Sample(logits, call, scratch);
+  if (std::binary_search(end_ids_.begin(), end_ids_.end(), token.id)) {
     end_reason_ = FinishReason::kStop;
     return;
   }
@@ -139,9 +219,15 @@ void Session::Accept(std::span<float> logits) {
   if (stats_.generated_tokens == 0) first_token_ = now;
   stats_.decode_seconds = Seconds(now - first_token_);
   ++stats_.generated_tokens;
-  ids_.push_back(id);
-  stream_->Push(id);
+  ids_.push_back(token.id);
+  stream_->Push(token.id, token.logprobs);
   if (stats_.generated_tokens == max_tokens_) end_reason_ = FinishReason::kLength;
+  if (loop_detector_.Push(std::span(ids_).subspan(call.prompt_tokens))) {
+    end_reason_ = FinishReason::kLoop;
+  }
+  if (constraint_ == nullptr) return;
+  constraint_->Accept(token.id);
+  if (constraint_->IsTerminated()) end_reason_ = FinishReason::kStop;
 }
 
 FinishReason Session::end_reason() const {
@@ -157,7 +243,7 @@ void Session::Finish(FinishReason reason) {
     const bool answered = stats_.generated_tokens > 0;
     stats_.prefill_seconds = Seconds((answered ? first_token_ : now) - first_step_);
   }
-  stream_->Finish(reason, Status::Ok(), stats_);
+  stream_->Finish(reason, status_, stats_);
 }
 
 }  // namespace tq

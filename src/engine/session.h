@@ -11,8 +11,11 @@
 #include <vector>
 
 #include "backend/step_plan.h"
+#include "cache/disk_cache.h"
+#include "cache/disk_saver.h"
 #include "cache/prefix_cache.h"
 #include "engine/checkpoint_rule.h"
+#include "engine/loop_detector.h"
 #include "engine/request.h"
 #include "engine/token_stream.h"
 #include "sampling/sampler.h"
@@ -25,6 +28,8 @@ struct SessionCaches {
   PrefixCache& prefix;
   std::string_view fingerprint;
   CheckpointRule checkpoints;
+  DiskCache* disk = nullptr;  // null: none; likewise the saver
+  DiskSaver* saver = nullptr;
 };
 
 class Session {
@@ -45,6 +50,11 @@ class Session {
   bool Start(const SessionCaches& caches, int64_t spare_pages);
   // Gives everything back; what was computed stays in the prefix cache. It may Start again.
   void Stop(const SessionCaches& caches);
+  // It waits for the disk, which fills its pages: no step may have it.
+  bool loading() const { return load_ != nullptr; }
+  bool load_done() const { return load_->done(); }
+  // False: it has to Stop and Start again, for what was read is of no use. Requires: load_done().
+  bool EndLoad(const SessionCaches& caches);
 
   // Ids whose K and V are not in the cache yet: the rest of the prompt, or the last id.
   int64_t num_pending() const { return static_cast<int64_t>(ids_.size()) - cache_.length; }
@@ -66,7 +76,7 @@ class Session {
   bool EndStep(SequencePlan& sequence, const SessionCaches& caches);
   // Draws the next id from the logits of the last one (changed in place) and hands it to the
   // stream, or sets end_reason().
-  void Accept(std::span<float> logits);
+  void Accept(std::span<float> logits, SamplerScratch& scratch);
 
   // kNone while it may go on; kCancelled when the reader said so.
   FinishReason end_reason() const;
@@ -83,12 +93,25 @@ class Session {
     return rule.Next(cache_.length, stats_.prompt_tokens, cache_.branch);
   }
   void Adopt(const SessionCaches& caches, const PrefixMatch& match);
+  void StartLoad(const SessionCaches& caches);
+  void SaveProgress(const SessionCaches& caches, bool at_checkpoint);
+  // The mask of the constraint; empty without one. Sets end_reason() when it allows nothing.
+  std::span<const uint32_t> FillMask();
 
   std::vector<int32_t> ids_;      // prompt, then generated
   std::vector<int32_t> end_ids_;  // end and stop ids of the vocabulary, sorted
+  // Ids that never come: end ids that are ignored.
+  std::vector<int32_t> never_ids_;
   std::vector<TokenExtra> extras_;
   SequenceCache cache_;
+  std::shared_ptr<DiskLoad> load_;
+  int64_t length_before_load_ = 0;
+  int64_t saved_tokens_ = 0;  // sent to the disk while it runs
   Sampler sampler_;
+  int num_logprobs_;
+  LoopDetector loop_detector_;
+  std::shared_ptr<Constraint> constraint_;
+  std::vector<uint32_t> mask_;  // of constraint_
   std::shared_ptr<TokenStream> stream_;
   int64_t number_;
   int priority_;
@@ -96,6 +119,7 @@ class Session {
   int64_t max_tokens_;    // bounded by the context
   bool stopped_ = false;  // it starts again if it starts
   FinishReason end_reason_ = FinishReason::kNone;
+  Status status_;  // why, when end_reason_ is kError
   GenerateStats stats_;
   Clock::time_point submitted_ = Clock::now();
   Clock::time_point first_step_;

@@ -17,10 +17,10 @@ class StepModel {
   virtual ~StepModel() = default;
   virtual int64_t vocab_size() const = 0;
   virtual int64_t max_position_embeddings() const = 0;
-  virtual std::vector<CacheNeeds> Needs(KvType type) const = 0;
+  virtual std::vector<CacheNeeds> Needs(const KvSettings& settings) const = 0;
   // Of everything but the tokens that the bytes of a page or a state depend on. Two that differ
   // never share pages.
-  virtual std::string Fingerprint(KvType type) const = 0;
+  virtual std::string Fingerprint(const KvSettings& settings) const = 0;
   // As Model::Forward: logits[i * vocab_size ...] of token plan.logits_tokens[i].
   virtual void Forward(const StepPlan& plan, KvCache& cache, float* logits) = 0;
 };

@@ -1,10 +1,12 @@
 #include "engine/token_stream.h"
 
+#include <utility>
+
 #include "base/check.h"
 
 namespace tq {
 
-std::optional<int32_t> TokenStream::Next() {
+std::optional<int32_t> TokenStream::Next(TokenLogprobs* logprobs) {
   int32_t id = 0;
   bool was_full = false;
   {
@@ -12,12 +14,52 @@ std::optional<int32_t> TokenStream::Next() {
     changed_.wait(lock, [this] { return size_ > 0 || finished_; });
     if (size_ == 0) return std::nullopt;
     was_full = size_ == kCapacity && !finished_;
-    id = ids_[first_];
-    first_ = (first_ + 1) % kCapacity;
-    --size_;
+    id = TakeFirst(logprobs);
   }
   if (was_full) wakeup_->Notify();
   return id;
+}
+
+std::optional<int32_t> TokenStream::TryNext(TokenLogprobs* logprobs) {
+  int32_t id = 0;
+  bool was_full = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (size_ == 0) {
+      listener_waits_ = !finished_;
+      return std::nullopt;
+    }
+    was_full = size_ == kCapacity && !finished_;
+    id = TakeFirst(logprobs);
+  }
+  if (was_full) wakeup_->Notify();
+  return id;
+}
+
+int32_t TokenStream::TakeFirst(TokenLogprobs* logprobs) {
+  const int32_t id = ids_[first_];
+  if (logprobs != nullptr && !logprobs_.empty()) *logprobs = logprobs_[first_];
+  first_ = (first_ + 1) % kCapacity;
+  --size_;
+  return id;
+}
+
+bool TokenStream::at_end() const {
+  const std::lock_guard lock(mutex_);
+  return finished_ && size_ == 0;
+}
+
+void TokenStream::SetListener(std::function<void()> listener) {
+  const std::lock_guard lock(mutex_);
+  listener_ = std::move(listener);
+  listener_waits_ = true;
+  if (size_ > 0 || finished_) CallListener();
+}
+
+void TokenStream::CallListener() {
+  if (!listener_waits_ || !listener_) return;
+  listener_waits_ = false;
+  listener_();
 }
 
 void TokenStream::Cancel() {
@@ -44,12 +86,15 @@ bool TokenStream::full() const {
   return size_ == kCapacity;
 }
 
-void TokenStream::Push(int32_t id) {
+void TokenStream::Push(int32_t id, const TokenLogprobs& logprobs) {
   {
     const std::lock_guard lock(mutex_);
     TQ_CHECK(size_ < kCapacity && !finished_);
-    ids_[(first_ + size_) % kCapacity] = id;
+    const size_t place = (first_ + size_) % kCapacity;
+    ids_[place] = id;
+    if (!logprobs_.empty()) logprobs_[place] = logprobs;
     ++size_;
+    CallListener();
   }
   changed_.notify_one();
 }
@@ -62,6 +107,7 @@ void TokenStream::Finish(FinishReason reason, Status status, const GenerateStats
     reason_ = reason;
     status_ = std::move(status);
     stats_ = stats;
+    CallListener();
   }
   changed_.notify_all();
 }

@@ -69,5 +69,36 @@ TEST(FinishReasonName, NamesAll) {
   EXPECT_EQ(FinishReasonName(FinishReason::kError), "error");
 }
 
+// A reader that never blocks: it is called once each time that it found nothing.
+TEST(TokenStream, CallsItsListenerWhenThereIsSomethingNew) {
+  TokenStream stream(std::make_shared<Wakeup>());
+  int calls = 0;
+  stream.SetListener([&calls] { ++calls; });
+  EXPECT_EQ(calls, 0);
+  stream.Push(7);
+  stream.Push(8);
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(stream.TryNext(), 7);
+  EXPECT_EQ(stream.TryNext(), 8);
+  EXPECT_FALSE(stream.at_end());
+  EXPECT_EQ(stream.TryNext(), std::nullopt);
+  stream.Push(9);
+  EXPECT_EQ(calls, 2);
+  stream.Finish(FinishReason::kStop, Status::Ok(), {});
+  EXPECT_EQ(calls, 2) << "it has not read yet";
+  EXPECT_EQ(stream.TryNext(), 9);
+  EXPECT_TRUE(stream.at_end());
+  EXPECT_EQ(stream.TryNext(), std::nullopt);
+}
+
+TEST(TokenStream, AListenerThatComesLateIsCalledAtOnce) {
+  TokenStream stream(std::make_shared<Wakeup>());
+  stream.Finish(FinishReason::kCancelled, Status::Ok(), {});
+  int calls = 0;
+  stream.SetListener([&calls] { ++calls; });
+  EXPECT_EQ(calls, 1);
+  EXPECT_TRUE(stream.at_end());
+}
+
 }  // namespace
 }  // namespace tq

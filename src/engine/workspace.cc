@@ -1,7 +1,11 @@
 #include "engine/workspace.h"
 
 #include <algorithm>
+#include <memory>
+#include <new>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "cache/kv_cache.h"
 #include "model/step_context.h"
@@ -10,40 +14,51 @@
 namespace tq {
 namespace {
 
-// Indexers hold bits and scores for every position; other layers' scratch does not grow with the
-// context.
-bool HasIndexer(const std::vector<CacheNeeds>& needs) {
-  return std::any_of(needs.begin(), needs.end(), [](const CacheNeeds& layer) {
-    return std::any_of(layer.paged.begin(), layer.paged.end(),
-                       [](const KvLayout& layout) { return layout.values == KvValues::kNone; });
-  });
+// The experts of a step may get other numbers of rows: arrays end at other multiples of 64 bytes.
+constexpr int64_t kRounding = int64_t{64} << 10;
+
+// The last tokens of a full sequence: what indexers hold grows with the position.
+void AddSequence(const StepShape& shape, int64_t num_tokens, StepPlan& plan) {
+  const int64_t start = shape.context - num_tokens;
+  const int64_t first = plan.num_tokens();
+  for (int64_t i = 0; i < num_tokens; ++i) {
+    plan.ids.push_back(0);
+    plan.positions.push_back(static_cast<int32_t>(start + i));
+  }
+  // All pages are the cache's only one: what it holds does not matter here.
+  const auto num_pages = static_cast<size_t>(KvCache::PagesFor(shape.context));
+  plan.sequences.push_back({.first_token = first,
+                            .num_tokens = num_tokens,
+                            .start_position = start,
+                            .pages = std::vector<int32_t>(num_pages, 0)});
+  plan.logits_tokens.push_back(static_cast<int32_t>(first + num_tokens - 1));
 }
 
 }  // namespace
 
-Result<int64_t> MeasureWorkspace(const Model& model, Backend& backend, KvType type,
-                                 int64_t context) {
-  const std::vector<CacheNeeds> needs = model.Needs(type);
-  TQ_ASSIGN_OR_RETURN(KvCache cache, KvCache::Create(needs, 1, 1));
-  const int64_t num_tokens = std::min<int64_t>(kPageTokens, context);
-  const int64_t start = HasIndexer(needs) ? context - num_tokens : 0;
+Result<int64_t> MeasureWorkspace(const Model& model, Backend& backend, const KvSettings& settings,
+                                 const StepShape& shape) {
+  const std::unique_ptr<Backend> sizing = backend.Sizing();
+  TQ_ASSIGN_OR_RETURN(KvCache cache, KvCache::Create(model.Needs(settings), 1, 1));
   StepPlan plan;
-  plan.ids.assign(static_cast<size_t>(num_tokens), 0);
-  for (int64_t i = 0; i < num_tokens; ++i) {
-    plan.positions.push_back(static_cast<int32_t>(start + i));
+  AddSequence(shape, std::clamp<int64_t>(shape.prefill_chunk, 1, shape.context), plan);
+  for (int64_t i = 1; i < shape.max_sequences; ++i) AddSequence(shape, 1, plan);
+  const auto num_logits = static_cast<size_t>(shape.max_sequences * model.spec().vocab_size);
+  // Not a vector: untouched memory costs nothing.
+  const std::unique_ptr<float[]> logits(new (std::nothrow) float[num_logits]);
+  if (logits == nullptr) {
+    return OutOfMemory(fmt::format("expected memory for the logits of {} sequences, found none",
+                                   shape.max_sequences));
   }
-  // All pages of the sequence are the cache's only one: what it holds does not matter here.
-  const auto num_pages = static_cast<size_t>(KvCache::PagesFor(start + num_tokens));
-  plan.sequences.push_back({.first_token = 0,
-                            .num_tokens = num_tokens,
-                            .start_position = start,
-                            .pages = std::vector<int32_t>(num_pages, 0)});
-  plan.logits_tokens.push_back(static_cast<int32_t>(num_tokens - 1));
-  std::vector<float> logits(static_cast<size_t>(model.spec().vocab_size));
   Scratch scratch;
-  StepContext step{.backend = backend, .scratch = scratch, .plan = plan, .ropes = {}};
-  model.Forward(step, cache, logits.data());
-  return static_cast<int64_t>(scratch.capacity_bytes());
+  StepContext step{
+      .backend = sizing ? *sizing : backend, .scratch = scratch, .plan = plan, .ropes = {}};
+  model.Forward(step, cache, logits.get());
+  // Again in one block, whose peak is what is needed and not what several blocks leave unused.
+  scratch.Reset();
+  step.ropes.clear();
+  model.Forward(step, cache, logits.get());
+  return static_cast<int64_t>(scratch.peak_bytes()) + kRounding;
 }
 
 }  // namespace tq

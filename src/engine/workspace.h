@@ -10,9 +10,16 @@
 
 namespace tq {
 
-// Scratch memory of a step of kPageTokens tokens in a sequence of at most `context` tokens,
-// measured on such a step. A longer one needs no more than in proportion. Errors: kOutOfMemory.
-Result<int64_t> MeasureWorkspace(const Model& model, Backend& backend, KvType type,
-                                 int64_t context);
+// The largest step of an engine.
+struct StepShape {
+  int64_t context = 0;        // tokens of a sequence
+  int64_t prefill_chunk = 0;  // of one sequence, while
+  int64_t max_sequences = 1;  // all others decode
+};
+
+// Scratch memory of such a step, told by the model's own code on the backend's sizes
+// (Backend::Sizing); a backend that has none computes the step. Errors: kOutOfMemory.
+Result<int64_t> MeasureWorkspace(const Model& model, Backend& backend, const KvSettings& settings,
+                                 const StepShape& shape);
 
 }  // namespace tq

@@ -93,10 +93,11 @@ Result<DivergenceReport> Divergence(const Model& model, Backend& backend, const 
   TQ_ASSIGN_OR_RETURN(report.chunks, CountChunks(static_cast<int64_t>(ids.size()), options));
   report.tokens = report.chunks * options.seq_len;
   TQ_ASSIGN_OR_RETURN(const std::unique_ptr<ForwardRunner> runner,
-                      ForwardRunner::Create(model, backend, options.kv_type, options.seq_len));
+                      ForwardRunner::Create(model, backend, options.kv, options.seq_len));
   TQ_ASSIGN_OR_RETURN(
       const std::unique_ptr<ForwardRunner> reference_runner,
-      ForwardRunner::Create(reference, reference_backend, options.kv_type, options.seq_len));
+      ForwardRunner::Create(reference, reference_backend, options.reference_kv.value_or(options.kv),
+                            options.seq_len));
   const auto start = std::chrono::steady_clock::now();
   ChunkPair pair(*runner, *reference_runner, vocab_size);
   const auto length = static_cast<size_t>(options.seq_len);

@@ -9,7 +9,8 @@ namespace {
 class HiddenCopier : public HiddenObserver {
  public:
   explicit HiddenCopier(std::vector<std::vector<float>>& out) : out_(out) {}
-  void OnHidden(size_t index, const float* hidden, int64_t num_tokens, int64_t hidden_size) override {
+  void OnHidden(size_t index, const float* hidden, int64_t num_tokens,
+                int64_t hidden_size) override {
     if (out_.size() <= index) out_.resize(index + 1);
     out_[index].insert(out_[index].end(), hidden, hidden + num_tokens * hidden_size);
   }
@@ -20,20 +21,23 @@ class HiddenCopier : public HiddenObserver {
 
 }  // namespace
 
-Result<std::unique_ptr<ForwardRunner>> ForwardRunner::Create(const Model& model, Backend& backend, KvType kv_type,
+Result<std::unique_ptr<ForwardRunner>> ForwardRunner::Create(const Model& model, Backend& backend,
+                                                             const KvSettings& kv,
                                                              int64_t max_tokens) {
   if (max_tokens < 1 || max_tokens > model.spec().max_position_embeddings) {
     return InvalidArgument("expected 1.." + std::to_string(model.spec().max_position_embeddings) +
                            " tokens (the model's context), found " + std::to_string(max_tokens));
   }
-  TQ_ASSIGN_OR_RETURN(KvCache cache, KvCache::Create(model.Needs(kv_type), KvCache::PagesFor(max_tokens), 1));
-  std::unique_ptr<ForwardRunner> runner(new ForwardRunner(model, backend, std::move(cache), max_tokens));
+  TQ_ASSIGN_OR_RETURN(KvCache cache,
+                      KvCache::Create(model.Needs(kv), KvCache::PagesFor(max_tokens), 1));
+  std::unique_ptr<ForwardRunner> runner(
+      new ForwardRunner(model, backend, std::move(cache), max_tokens));
   TQ_CHECK(runner->cache_.Allocate(runner->cache_.num_pages(), runner->pages_));
   return runner;
 }
 
-Status ForwardRunner::Append(std::span<const int32_t> ids, int64_t chunk, std::vector<float>* logits,
-                             std::vector<std::vector<float>>* hidden) {
+Status ForwardRunner::Append(std::span<const int32_t> ids, int64_t chunk,
+                             std::vector<float>* logits, std::vector<std::vector<float>>* hidden) {
   const int64_t vocab = model_.spec().vocab_size;
   const auto n = static_cast<int64_t>(ids.size());
   if (position_ + n > max_tokens_) {
@@ -43,8 +47,9 @@ Status ForwardRunner::Append(std::span<const int32_t> ids, int64_t chunk, std::v
   for (int64_t i = 0; i < n; ++i) {
     const int32_t id = ids[static_cast<size_t>(i)];
     if (id < 0 || id >= vocab) {
-      return InvalidArgument("token " + std::to_string(i) + ": expected an id below the vocabulary's " +
-                             std::to_string(vocab) + ", found " + std::to_string(id));
+      return InvalidArgument("token " + std::to_string(i) +
+                             ": expected an id below the vocabulary's " + std::to_string(vocab) +
+                             ", found " + std::to_string(id));
     }
   }
   if (chunk <= 0) chunk = std::max<int64_t>(n, 1);

@@ -1,5 +1,6 @@
-// ForwardRunner: one sequence through a model, with all logits, for comparisons with a reference and for
-// perplexity. Not the serving path (engine/), but the same forward pass and caches. Thread: one caller.
+// ForwardRunner: one sequence through a model, with all logits, for comparisons with a reference
+// and for perplexity. Not the serving path (engine/), but the same forward pass and caches. Thread:
+// one caller.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +18,13 @@ class ForwardRunner {
  public:
   // max_tokens bounds the length of the sequence. model and backend must outlive the runner.
   // Errors: kInvalidArgument (longer than the model's context), kOutOfMemory.
-  static Result<std::unique_ptr<ForwardRunner>> Create(const Model& model, Backend& backend, KvType kv_type,
-                                                       int64_t max_tokens);
+  static Result<std::unique_ptr<ForwardRunner>> Create(const Model& model, Backend& backend,
+                                                       const KvSettings& kv, int64_t max_tokens);
 
   // Appends ids to the sequence in pieces of `chunk` tokens (0: all at once). logits gets
-  // [ids.size(), vocab_size]; hidden, when not null, [num_layers + 1][ids.size() * hidden_size]: embedding
-  // output, then each layer's. Errors: kInvalidArgument (an id beyond the vocabulary, too many tokens).
+  // [ids.size(), vocab_size]; hidden, when not null, [num_layers + 1][ids.size() * hidden_size]:
+  // embedding output, then each layer's. Errors: kInvalidArgument (an id beyond the vocabulary, too
+  // many tokens).
   Status Append(std::span<const int32_t> ids, int64_t chunk, std::vector<float>* logits,
                 std::vector<std::vector<float>>* hidden = nullptr);
   // Starts a new sequence.

@@ -74,7 +74,7 @@ Status WriteLogits(const Model& model, Backend& backend, std::span<const int32_t
   const auto num_tokens = static_cast<int64_t>(ids.size());
   TQ_RETURN_IF_ERROR(CheckIds(ids, spec.vocab_size));
   TQ_ASSIGN_OR_RETURN(const std::unique_ptr<ForwardRunner> runner,
-                      ForwardRunner::Create(model, backend, options.kv_type, num_tokens));
+                      ForwardRunner::Create(model, backend, options.kv, num_tokens));
   const std::string staged = fmt::format("{}.partial-{}", path, ::getpid());
   TQ_ASSIGN_OR_RETURN(
       const std::unique_ptr<SafetensorsWriter> writer,

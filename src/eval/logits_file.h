@@ -16,7 +16,7 @@ namespace tq {
 struct LogitsOptions {
   bool hidden = false;        // also the hidden states: embedding output, then each layer's
   int64_t prefill_chunk = 0;  // tokens per step; 0: what keeps the logits small
-  KvType kv_type = KvType::kF16;
+  KvSettings kv = KvFormat::kF16;
   const std::atomic<bool>* cancel = nullptr;
   std::function<void(int64_t done_tokens, int64_t total_tokens)> progress;
 };

@@ -77,7 +77,7 @@ Result<PerplexityReport> Perplexity(const Model& model, Backend& backend,
   report.tokens = report.chunks * options.seq_len;
   report.targets = report.chunks * (options.seq_len - 1);
   TQ_ASSIGN_OR_RETURN(const std::unique_ptr<ForwardRunner> runner,
-                      ForwardRunner::Create(model, backend, options.kv_type, options.seq_len));
+                      ForwardRunner::Create(model, backend, options.kv, options.seq_len));
   const auto start = std::chrono::steady_clock::now();
   std::vector<float> logits;
   double nll = 0;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,7 +19,8 @@ struct PerplexityOptions {
   int64_t seq_len = 512;      // tokens per chunk; the first of each is context only
   int64_t num_samples = 512;  // chunks at most
   int64_t prefill_chunk = 0;  // tokens per step; 0: what keeps the logits small
-  KvType kv_type = KvType::kF16;
+  KvSettings kv = KvFormat::kF16;
+  std::optional<KvSettings> reference_kv = {};  // in Divergence; unset: kv
   const std::atomic<bool>* cancel = nullptr;
   std::function<void(int64_t done_tokens, int64_t total_tokens)> progress;
 };

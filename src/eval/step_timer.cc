@@ -6,10 +6,10 @@
 namespace tq {
 
 Result<std::unique_ptr<StepTimer>> StepTimer::Create(const Model& model, Backend& backend,
-                                                     KvType kv_type, int64_t max_tokens,
+                                                     const KvSettings& kv, int64_t max_tokens,
                                                      int batch) {
   const int64_t pages = KvCache::PagesFor(max_tokens);
-  TQ_ASSIGN_OR_RETURN(KvCache cache, KvCache::Create(model.Needs(kv_type), pages * batch, batch));
+  TQ_ASSIGN_OR_RETURN(KvCache cache, KvCache::Create(model.Needs(kv), pages * batch, batch));
   for (size_t i = 0; i < model.spec().blocks.size(); ++i) {
     for (const LayerCache::Paged& paged : cache.layer(i).paged) {
       std::memset(paged.pages.data(), 0, paged.pages.size());

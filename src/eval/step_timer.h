@@ -15,7 +15,8 @@ class StepTimer {
   // Room for `batch` sequences of max_tokens each. The cache's memory is touched, so that reading
   // it costs what it costs in a real run. Errors: kOutOfMemory.
   static Result<std::unique_ptr<StepTimer>> Create(const Model& model, Backend& backend,
-                                                   KvType kv_type, int64_t max_tokens, int batch);
+                                                   const KvSettings& kv, int64_t max_tokens,
+                                                   int batch);
   // Seconds of one step: `batch` sequences with num_tokens new tokens each after `depth` old ones
   // (whose content is arbitrary). One logit per sequence. Requires: depth + num_tokens <=
   // max_tokens.

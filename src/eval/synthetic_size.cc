@@ -56,7 +56,7 @@ int64_t SyntheticSize::weight_bytes() const {
   return shared_bytes + Sum(layer_bytes, layer_bytes.size());
 }
 
-SyntheticSize MeasureSynthetic(const SyntheticModel& model, KvType kv_type, int64_t pages,
+SyntheticSize MeasureSynthetic(const SyntheticModel& model, const KvSettings& kv, int64_t pages,
                                int64_t slots) {
   SyntheticSize size;
   size.layer_bytes.assign(model.spec.blocks.size(), 0);
@@ -72,7 +72,7 @@ SyntheticSize MeasureSynthetic(const SyntheticModel& model, KvType kv_type, int6
     }
   }
   for (const auto& [kind, bytes] : largest) size.source_bytes += bytes;
-  for (const CacheNeeds& needs : CacheNeedsOf(model.spec, kv_type)) {
+  for (const CacheNeeds& needs : CacheNeedsOf(model.spec, kv)) {
     int64_t bytes = needs.state_floats * 4 * slots;
     for (const KvLayout& layout : needs.paged) bytes += layout.page_bytes() * pages;
     size.cache_bytes.push_back(bytes);

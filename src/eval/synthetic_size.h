@@ -18,7 +18,7 @@ struct SyntheticSize {
 };
 
 // The cache of `slots` sequences with `pages` pages together.
-SyntheticSize MeasureSynthetic(const SyntheticModel& model, KvType kv_type, int64_t pages,
+SyntheticSize MeasureSynthetic(const SyntheticModel& model, const KvSettings& kv, int64_t pages,
                                int64_t slots);
 
 // Errors: kOutOfMemory when more than `available` bytes would be in use at a time, naming how many

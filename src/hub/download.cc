@@ -217,4 +217,25 @@ Status DownloadAll(std::vector<Download>& downloads, const PullOptions& options,
   return status;
 }
 
+Result<std::string> FetchListingText(const RepoId& repo, const PullOptions& options) {
+  constexpr size_t kMaxBytes = size_t{64} << 20;
+  HttpClient client;
+  std::string text;
+  HttpRequest request;
+  request.url = fmt::format("{}/api/models/{}/revision/{}?blobs=true", options.hub.endpoint,
+                            repo.name, EscapePath(repo.revision));
+  request.token = options.hub.token;
+  request.cancel = options.cancel;
+  request.body = [&text](std::span<const std::byte> bytes) {
+    text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    return text.size() <= kMaxBytes;
+  };
+  const auto start_anew = [&text] {
+    text.clear();
+    return false;
+  };
+  TQ_RETURN_IF_ERROR(GetWithRetries(client, request, options, start_anew).status());
+  return text;
+}
+
 }  // namespace tq

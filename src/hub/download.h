@@ -1,4 +1,5 @@
-// Downloads files in ranges over several connections. Private to pull.cc.
+// Downloads files in ranges over several connections, and what else asks the Hub. Private to this
+// folder.
 #pragma once
 
 #include <memory>
@@ -29,5 +30,8 @@ Status DownloadAll(std::vector<Download>& downloads, const PullOptions& options,
 Result<HttpResponse> GetWithRetries(HttpClient& client, HttpRequest& request,
                                     const PullOptions& options,
                                     const std::function<bool()>& made_progress);
+
+// What the Hub says of a repository's files, for ParseListing. Errors: as GetWithRetries.
+Result<std::string> FetchListingText(const RepoId& repo, const PullOptions& options);
 
 }  // namespace tq

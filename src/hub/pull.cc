@@ -18,29 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Result<RepoListing> FetchListing(const RepoId& repo, const PullOptions& options) {
-  constexpr size_t kMaxBytes = size_t{64} << 20;
-  HttpClient client;
-  std::string text;
-  HttpRequest request;
-  request.url = fmt::format("{}/api/models/{}/revision/{}?blobs=true", options.hub.endpoint,
-                            repo.name, EscapePath(repo.revision));
-  request.token = options.hub.token;
-  request.cancel = options.cancel;
-  request.body = [&text](std::span<const std::byte> bytes) {
-    text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    return text.size() <= kMaxBytes;
-  };
-  const auto start_anew = [&text] {
-    text.clear();
-    return false;
-  };
-  TQ_ASSIGN_OR_RETURN(const HttpResponse response,
-                      GetWithRetries(client, request, options, start_anew));
-  static_cast<void>(response);
-  return ParseListing(text, repo);
-}
-
 Status MakeFolder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
@@ -77,7 +54,8 @@ Status CheckRoom(const std::string& folder, int64_t needed) {
 
 Result<PullReport> Pull(const RepoId& repo, const PullOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  TQ_ASSIGN_OR_RETURN(const RepoListing listing, FetchListing(repo, options));
+  TQ_ASSIGN_OR_RETURN(const std::string text, FetchListingText(repo, options));
+  TQ_ASSIGN_OR_RETURN(const RepoListing listing, ParseListing(text, repo));
   PullReport report;
   size_t left_out = 0;
   const std::vector<RepoFile> files =

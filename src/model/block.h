@@ -23,7 +23,7 @@ void VisitLinears(WeightVisitor visit, void* context, std::initializer_list<cons
 class Mixer {
  public:
   virtual ~Mixer() = default;
-  virtual CacheNeeds Needs(KvType type) const = 0;
+  virtual CacheNeeds Needs(const KvSettings& settings) const = 0;
   // y[T, hidden] = mixer(x[T, hidden]). `layer` is its own in the cache.
   virtual void Forward(StepContext& step, const float* x, float* y, KvCache& cache,
                        size_t layer) const = 0;
@@ -57,7 +57,7 @@ class Block {
   virtual ~Block() = default;
   static Result<std::unique_ptr<Block>> Load(const ModelSpec& model, const BlockSpec& spec,
                                              TensorLoader& loader);
-  virtual CacheNeeds Needs(KvType type) const = 0;
+  virtual CacheNeeds Needs(const KvSettings& settings) const = 0;
   virtual void Forward(StepContext& step, Residuals& residuals, KvCache& cache,
                        size_t layer) const = 0;
   virtual void VisitWeights(WeightVisitor visit, void* context) const = 0;

@@ -87,26 +87,55 @@ Residuals Model::Embed(StepContext& step) const {
   return residuals;
 }
 
-void Model::Forward(StepContext& step, KvCache& cache, float* logits) const {
-  const ScratchScope scope(step.scratch);
+void Model::BeginStep(StepContext& step) const {
   const StepPlan& plan = step.plan;
-  const int64_t num_tokens = plan.num_tokens();
-  const int64_t hidden = spec_.hidden_size;
-  const int64_t width = hidden * spec_.num_streams;
-  CheckInputs(plan, hidden, parts_.self_conditioning && !plan.causal);
+  CheckInputs(plan, spec_.hidden_size, parts_.self_conditioning && !plan.causal);
   step.rope_specs = &spec_.ropes;
   step.ropes.clear();
   for (const RopeSpec& rope : spec_.ropes) {
     const bool one_axis = rope.axes.empty() || plan.axis_positions.empty();
     step.ropes.push_back(MakeRopeTable(rope, one_axis ? plan.positions : plan.axis_positions,
-                                       num_tokens, step.scratch));
+                                       plan.num_tokens(), step.scratch));
   }
+}
+
+bool Model::blocks_stand_alone() const {
+  return std::none_of(spec_.blocks.begin(), spec_.blocks.end(), [](const BlockSpec& block) {
+    const auto* attention = std::get_if<AttentionSpec>(&block.mixer);
+    return block.residual == Residual::kAttend ||
+           (attention != nullptr && attention->kv_layer >= 0);
+  });
+}
+
+void Model::EmbedTokens(StepContext& step, float* x) const {
+  const ScratchScope scope(step.scratch);
+  BeginStep(step);
+  std::copy_n(Embed(step).x, step.num_tokens() * residual_width(), x);
+}
+
+void Model::ForwardBlock(StepContext& step, KvCache& cache, size_t index, float* x) const {
+  const ScratchScope scope(step.scratch);
+  BeginStep(step);
+  Residuals residuals;
+  if (parts_.per_layer) residuals.per_layer_inputs = Embed(step).per_layer_inputs;
+  residuals.x = x;
+  parts_.blocks[index]->Forward(step, residuals, cache, index);
+}
+
+void Model::Forward(StepContext& step, KvCache& cache, float* logits) const {
+  const ScratchScope scope(step.scratch);
+  const StepPlan& plan = step.plan;
+  const int64_t num_tokens = plan.num_tokens();
+  const int64_t hidden = spec_.hidden_size;
+  BeginStep(step);
 
   Residuals residuals = Embed(step);
-  if (step.observer != nullptr) step.observer->OnHidden(0, residuals.x, num_tokens, width);
+  if (step.observer != nullptr)
+    step.observer->OnHidden(0, residuals.x, num_tokens, residual_width());
   for (size_t i = 0; i < parts_.blocks.size(); ++i) {
     parts_.blocks[i]->Forward(step, residuals, cache, i);
-    if (step.observer != nullptr) step.observer->OnHidden(i + 1, residuals.x, num_tokens, width);
+    if (step.observer != nullptr)
+      step.observer->OnHidden(i + 1, residuals.x, num_tokens, residual_width());
   }
   if (plan.logits_tokens.empty()) return;
 

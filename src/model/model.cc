@@ -12,16 +12,23 @@ Result<std::unique_ptr<const Model>> Model::Load(const WeightSource& source, Bac
                                                  LoadProgress progress, void* context) {
   TQ_ASSIGN_OR_RETURN(const std::string text, source.ReadDocument("config.json"));
   TQ_ASSIGN_OR_RETURN(const Json config, ParseJson(text, "config.json"));
-  std::unique_ptr<Model> model(new Model());
-  TQ_ASSIGN_OR_RETURN(model->spec_, ParseModelSpec(config, source.facts()));
+  TQ_ASSIGN_OR_RETURN(ModelSpec spec, ParseModelSpec(config, source.facts()));
+  const bool tied = spec.tie_word_embeddings;
 
   std::function<void(int64_t, int64_t)> report;
   if (progress != nullptr) {
     report = [progress, context](int64_t done, int64_t total) { progress(context, done, total); };
   }
   WeightLoader loader(source, backend, ConfigRotates(config), report);
+  TQ_ASSIGN_OR_RETURN(std::unique_ptr<const Model> model, LoadFrom(std::move(spec), loader));
+  TQ_RETURN_IF_ERROR(loader.CheckAllUsed(tied));
+  return model;
+}
+
+Result<std::unique_ptr<const Model>> Model::LoadFrom(ModelSpec spec, TensorLoader& loader) {
+  std::unique_ptr<Model> model(new Model());
+  model->spec_ = std::move(spec);
   TQ_ASSIGN_OR_RETURN(model->parts_, ModelParts::Load(model->spec_, loader));
-  TQ_RETURN_IF_ERROR(loader.CheckAllUsed(model->spec_.tie_word_embeddings));
   return std::unique_ptr<const Model>(std::move(model));
 }
 
@@ -39,18 +46,18 @@ bool ConfigRotates(const Json& config) {
   return rotation == quantization->end() || *rotation != "none";
 }
 
-std::vector<CacheNeeds> CacheNeedsOf(const ModelSpec& spec, KvType type) {
+std::vector<CacheNeeds> CacheNeedsOf(const ModelSpec& spec, const KvSettings& settings) {
   NeedRecorder recorder(nullptr);
   const auto parts = ModelParts::Load(spec, recorder);
   TQ_CHECK(parts.ok());
   std::vector<CacheNeeds> out;
-  for (const auto& block : parts->blocks) out.push_back(block->Needs(type));
+  for (const auto& block : parts->blocks) out.push_back(block->Needs(settings));
   return out;
 }
 
-std::vector<CacheNeeds> Model::Needs(KvType type) const {
+std::vector<CacheNeeds> Model::Needs(const KvSettings& settings) const {
   std::vector<CacheNeeds> out;
-  for (const auto& block : parts_.blocks) out.push_back(block->Needs(type));
+  for (const auto& block : parts_.blocks) out.push_back(block->Needs(settings));
   return out;
 }
 

@@ -23,7 +23,7 @@ using LoadProgress = void (*)(void* context, int64_t done_bytes, int64_t total_b
 bool ConfigRotates(const Json& config);
 
 // What every layer of such a model remembers, without its weights.
-std::vector<CacheNeeds> CacheNeedsOf(const ModelSpec& spec, KvType type);
+std::vector<CacheNeeds> CacheNeedsOf(const ModelSpec& spec, const KvSettings& settings);
 
 class Model {
  public:
@@ -33,10 +33,12 @@ class Model {
   static Result<std::unique_ptr<const Model>> Load(const WeightSource& source, Backend& backend,
                                                    LoadProgress progress = nullptr,
                                                    void* context = nullptr);
+  // Of the tensors that `loader` gives. Errors: the loader's.
+  static Result<std::unique_ptr<const Model>> LoadFrom(ModelSpec spec, TensorLoader& loader);
 
   const ModelSpec& spec() const { return spec_; }
   // One entry per layer, for KvCache::Create.
-  std::vector<CacheNeeds> Needs(KvType type) const;
+  std::vector<CacheNeeds> Needs(const KvSettings& settings) const;
   // Every prepared matrix with its name, in forward order (`inspect`, memory plans).
   struct NamedWeight {
     std::string name;
@@ -55,8 +57,17 @@ class Model {
   // position.
   void Forward(StepContext& step, KvCache& cache, float* logits) const;
 
+  // The same piece by piece, for those who change weights on the way. x [T, residual_width()]: the
+  // residual before the first block, then through one block. Requires: blocks_stand_alone().
+  void EmbedTokens(StepContext& step, float* x) const;
+  void ForwardBlock(StepContext& step, KvCache& cache, size_t index, float* x) const;
+  int64_t residual_width() const { return spec_.hidden_size * spec_.num_streams; }
+  // False where a block reads what earlier blocks keep beside the residual.
+  bool blocks_stand_alone() const;
+
  private:
   Model() = default;
+  void BeginStep(StepContext& step) const;
   Residuals Embed(StepContext& step) const;
   const float* FinalHidden(StepContext& step, const Residuals& residuals) const;
 

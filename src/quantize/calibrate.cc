@@ -10,14 +10,12 @@
 #include <fmt/format.h>
 
 #include "base/threads.h"
-#include "quantize/cholesky.h"
 #include "quantize/hessian_file.h"
-#include "quantize/matrix_product.h"
+#include "quantize/input_sums.h"
 
 namespace tq {
 namespace {
 
-constexpr int64_t kPanel = 16;  // columns
 constexpr int64_t kLogitsBytes = int64_t{256} << 20;
 
 using Input = HessianWriter::Input;
@@ -27,7 +25,7 @@ class InputLister : public InputObserver {
  public:
   void OnInput(std::span<const std::string_view> names, const float*, int64_t,
                int64_t cols) override {
-    if (cols % kPanel != 0) return;
+    if (cols % InputSums::kPanel != 0) return;
     Input input;
     for (const std::string_view name : names) input.matrices.emplace_back(name);
     input.cols = cols;
@@ -40,59 +38,24 @@ class InputLister : public InputObserver {
 class Accumulator : public InputObserver {
  public:
   Accumulator(std::span<const Input> inputs, ThreadPool& pool) : pool_(pool) {
-    for (const Input& input : inputs) {
-      sums_[input.name()].values.resize(static_cast<size_t>(input.cols * input.cols));
-    }
+    for (const Input& input : inputs) sums_.try_emplace(input.name(), input.cols);
   }
 
   void OnInput(std::span<const std::string_view> names, const float* x, int64_t num_tokens,
-               int64_t cols) override {
+               int64_t) override {
     const auto found = sums_.find(*names.begin());
-    if (found == sums_.end() || num_tokens == 0) return;
-    found->second.rows += num_tokens;
-    float* sums = found->second.values.data();
-    const int64_t panels = cols / kPanel;
-    panels_.resize(static_cast<size_t>(num_tokens * cols));
-    // A panel's rows are neighbours in memory, so that no width is unkind to the caches.
-    pool_.ParallelFor(panels, 1, [&](int64_t begin, int64_t end, int) {
-      for (int64_t p = begin; p < end; ++p) {
-        float* out = panels_.data() + p * num_tokens * kPanel;
-        for (int64_t t = 0; t < num_tokens; ++t) {
-          std::copy_n(x + t * cols + p * kPanel, kPanel, out + t * kPanel);
-        }
-      }
-    });
-    ForTriangleStrips(pool_, panels, [&](int64_t i) {
-      const float* a = panels_.data() + i * num_tokens * kPanel;
-      for (int64_t j = 0; j <= i; ++j) {
-        const float* b = panels_.data() + j * num_tokens * kPanel;
-        AddTransposedProduct(a, kPanel, b, kPanel, sums + i * kPanel * cols + j * kPanel, cols,
-                             kPanel, kPanel, num_tokens);
-      }
-    });
+    if (found != sums_.end()) found->second.Add(x, num_tokens, pool_);
   }
 
-  struct Sums {
-    std::vector<float> values;  // the lower triangle
-    int64_t rows = 0;           // that were added
-  };
-
-  // With the whole symmetric matrix.
-  const Sums& Finished(const Input& input) {
-    Sums& sums = sums_.find(input.name())->second;
-    for (int64_t i = 0; i < input.cols; ++i) {
-      for (int64_t j = 0; j < i; ++j) {
-        sums.values[static_cast<size_t>(j * input.cols + i)] =
-            sums.values[static_cast<size_t>(i * input.cols + j)];
-      }
-    }
+  const InputSums& Finished(const Input& input) {
+    InputSums& sums = sums_.find(input.name())->second;
+    sums.Finish();
     return sums;
   }
 
  private:
   ThreadPool& pool_;
-  std::map<std::string, Sums, std::less<>> sums_;
-  std::vector<float> panels_;  // [cols / kPanel][tokens][kPanel]
+  std::map<std::string, InputSums, std::less<>> sums_;
 };
 
 // One sequence at a time through the model.
@@ -106,7 +69,7 @@ class Runner {
           fmt::format("samples: expected 1..{} tokens (the model's context), found {}", context,
                       options.seq_len));
     }
-    TQ_ASSIGN_OR_RETURN(KvCache cache, KvCache::Create(model.Needs(options.kv_type),
+    TQ_ASSIGN_OR_RETURN(KvCache cache, KvCache::Create(model.Needs(options.kv),
                                                        KvCache::PagesFor(options.seq_len), 1));
     return std::unique_ptr<Runner>(new Runner(model, backend, std::move(cache)));
   }
@@ -273,8 +236,8 @@ Result<CalibrateReport> Calibrate(const WeightSource& source, const Model& model
       if (options.progress) options.progress(done, report.tokens * report.passes);
     }
     for (const Input& input : inputs) {
-      const Accumulator::Sums& sums = accumulator.Finished(input);
-      TQ_RETURN_IF_ERROR(writer->Append(input, sums.values, sums.rows));
+      const InputSums& sums = accumulator.Finished(input);
+      TQ_RETURN_IF_ERROR(writer->Append(input, sums.squares(), sums.rows()));
     }
     writer->Keep();
   }

@@ -20,7 +20,7 @@ struct CalibrateOptions {
   int64_t num_samples = 32;                 // at most, over all texts
   int64_t memory_bytes = int64_t{8} << 30;  // of the sums; beyond it the texts run several times
   int num_threads = 0;                      // 0: all CPUs
-  KvType kv_type = KvType::kF32;
+  KvSettings kv = KvFormat::kF32;
   const std::atomic<bool>* cancel = nullptr;
   std::function<void(int64_t done_tokens, int64_t total_tokens)> progress;
 };

@@ -57,7 +57,7 @@ inline Loaded Load(const std::string& path) {
 inline std::vector<float> Logits(const Loaded& loaded, const std::vector<int32_t>& ids,
                                  InputObserver* observer = nullptr) {
   const auto n = static_cast<int64_t>(ids.size());
-  auto cache = KvCache::Create(loaded.model->Needs(KvType::kF32), KvCache::PagesFor(n), 1);
+  auto cache = KvCache::Create(loaded.model->Needs(KvFormat::kF32), KvCache::PagesFor(n), 1);
   StepPlan plan;
   plan.ids = ids;
   plan.positions.resize(ids.size());

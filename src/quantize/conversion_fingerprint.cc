@@ -33,6 +33,7 @@ std::string ConversionFingerprint(const WeightSource& source, const std::vector<
   all.Add(CheckpointFingerprint(source));
   all.Add(output_config);
   all.Add(options.max_shard_bytes);
+  all.Add(options.sequential != nullptr);
   if (calibration != nullptr) {
     all.Add(calibration->path());
     all.Add(calibration->fingerprint());

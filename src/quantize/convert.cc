@@ -17,6 +17,7 @@
 #include "quantize/item_writer.h"
 #include "quantize/model_card.h"
 #include "quantize/output_config.h"
+#include "quantize/sequential_rounding.h"
 #include "quantize/work_folder.h"
 #include "weights/safetensors_writer.h"
 
@@ -101,6 +102,25 @@ Status WriteShards(const std::vector<Shard>& shards, WorkFolder& folder, ItemWri
                    ShardIndex(std::move(shard_of), report.output_bytes, report.total_weights));
 }
 
+// The progress counts the weights twice: they are rounded, then written.
+Result<std::unique_ptr<SequentialResult>> RoundFirst(const WeightSource& source,
+                                                     const std::vector<ConvertItem>& items,
+                                                     const HessianFile& calibration,
+                                                     WorkFolder& folder,
+                                                     const ConvertOptions& options,
+                                                     const ConvertReport& report) {
+  SequentialOptions sequential;
+  sequential.num_threads = options.num_threads;
+  sequential.resume = options.resume;
+  sequential.cancel = options.cancel;
+  int64_t done = 0;
+  sequential.progress = [&](int64_t weights) {
+    done += weights;
+    if (options.progress) options.progress(done, report.quantized_weights + report.total_weights);
+  };
+  return RoundSequentially(source, items, calibration, *options.sequential, folder, sequential);
+}
+
 // plan: not null: gets what would be written, and nothing is.
 Result<ConvertReport> PlanAndWrite(const WeightSource& source, const std::string& output_folder,
                                    const ConvertOptions& options, std::vector<ConvertItem>* plan) {
@@ -153,11 +173,28 @@ Result<ConvertReport> PlanAndWrite(const WeightSource& source, const std::string
     work.fingerprint = ConversionFingerprint(source, items, out_config, calibration.get(), options);
   }
   TQ_ASSIGN_OR_RETURN(const auto staged, WorkFolder::Create(output_folder, work));
-  ItemWriter writer(source, options, calibration.get(), report.total_weights);
+  std::unique_ptr<SequentialResult> rounded;
+  if (options.sequential != nullptr && calibration != nullptr) {
+    TQ_ASSIGN_OR_RETURN(rounded, RoundFirst(source, items, *calibration, *staged, options, report));
+  }
+  ConvertOptions writing = options;
+  if (rounded != nullptr && options.progress) {
+    writing.progress = [&](int64_t done, int64_t total) {
+      options.progress(report.quantized_weights + done, report.quantized_weights + total);
+    };
+  }
+  ItemWriter writer(source, writing, {calibration.get(), rounded ? &rounded->store : nullptr},
+                    report.total_weights);
   TQ_RETURN_IF_ERROR(
       WriteShards(PlanShards(items, options.max_shard_bytes), *staged, writer, report));
   TQ_RETURN_IF_ERROR(WriteFile(staged->path() + "/config.json", out_config));
   TQ_RETURN_IF_ERROR(WriteDocuments(source, options.settings, staged->path()));
+  if (rounded != nullptr) {
+    std::error_code ignored;
+    for (const std::string& name : rounded->files) {
+      std::filesystem::remove(staged->path() + "/" + name, ignored);
+    }
+  }
   TQ_RETURN_IF_ERROR(staged->Commit());
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;

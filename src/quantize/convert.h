@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/backend.h"
 #include "base/status.h"
 #include "quantize/layer_bits.h"
 #include "tensor/dtype.h"
@@ -27,6 +28,9 @@ struct ConvertOptions {
   Rounding rounding = Rounding::kSearch;
   // A file of Calibrate for this source: error feedback (quantize/ldlq.h) instead of `rounding`.
   std::string calibration;
+  // With a calibration: matrices are rounded one after the other on its samples
+  // (quantize/sequential_rounding.h), run on this backend in f32. Null: each for itself.
+  Backend* sequential = nullptr;
   // Type of the floats that are kept, and of affine scales; empty: the source's.
   std::optional<DType> dtype;
   bool keep_mtp = false;  // the draft head (mtp.*), as model-mtp.safetensors

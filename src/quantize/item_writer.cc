@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "codec/codec.h"
+#include "quantize/work_folder.h"
 #include "weights/matrix_tensors.h"
 
 namespace tq {
@@ -19,11 +20,12 @@ void Shorten(SourceTensor& vector, int64_t values) {
 
 }  // namespace
 
-ItemWriter::ItemWriter(const WeightSource& source, const ConvertOptions& options,
-                       const HessianFile* calibration, int64_t total_weights)
+ItemWriter::ItemWriter(const WeightSource& source, const ConvertOptions& options, const Help& help,
+                       int64_t total_weights)
     : source_(source),
       options_(options),
-      calibration_(calibration),
+      calibration_(help.calibration),
+      rounded_(help.rounded),
       pool_(options.num_threads),
       total_(total_weights),
       threads_(static_cast<size_t>(pool_.num_threads())) {}
@@ -133,9 +135,7 @@ Status ItemWriter::Advance(int64_t weights) {
   done_ += weights;
   if (options_.progress) options_.progress(done_, total_);
   if (options_.cancel == nullptr || !options_.cancel->load()) return Status::Ok();
-  return Cancelled(options_.resume ? "conversion stopped: the same command goes on from the last "
-                                     "finished shard"
-                                   : "conversion stopped: nothing was written");
+  return ConversionStopped(options_.resume);
 }
 
 Status ItemWriter::Skip(const std::vector<const ConvertItem*>& items) {

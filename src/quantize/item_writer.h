@@ -14,6 +14,7 @@
 #include "quantize/convert_plan.h"
 #include "quantize/hessian_file.h"
 #include "quantize/ldlq.h"
+#include "quantize/rounded_store.h"
 #include "tensor/half.h"
 
 namespace tq {
@@ -35,9 +36,20 @@ constexpr auto ToBf16 = Rounded<F32ToBf16>;
 
 class ItemWriter {
  public:
-  // calibration may be null. total_weights: of all items, for the progress.
-  ItemWriter(const WeightSource& source, const ConvertOptions& options,
-             const HessianFile* calibration, int64_t total_weights);
+  // What rounds better than rows alone; each may be null.
+  struct Help {
+    const HessianFile* calibration;
+    const RoundedStore* rounded;  // matrices that need no rounding any more
+  };
+  // total_weights: of all items, for the progress.
+  ItemWriter(const WeightSource& source, const ConvertOptions& options, const Help& help,
+             int64_t total_weights);
+
+  struct RowLayout {
+    int64_t words;      // per row
+    int64_t groups;     // per row
+    int64_t first_row;  // of the stack, where this matrix begins
+  };
 
   // Items that an earlier run wrote.
   Status Skip(const std::vector<const ConvertItem*>& items);
@@ -50,12 +62,8 @@ class ItemWriter {
 
   struct Encoder {
     std::span<const float> signs;
-    const Ldlq* ldlq;  // null: rows are rounded alone
-  };
-  struct RowLayout {
-    int64_t words;      // per row
-    int64_t groups;     // per row
-    int64_t first_row;  // of the stack, where this matrix begins
+    const Ldlq* ldlq;                   // null: rows are rounded alone
+    const RoundedStore::View* rounded;  // not null: they are there already
   };
   struct ThreadBuffers {
     std::vector<float> rows;
@@ -100,6 +108,7 @@ class ItemWriter {
   const WeightSource& source_;
   const ConvertOptions& options_;
   const HessianFile* calibration_;
+  const RoundedStore* rounded_;
   ThreadPool pool_;
   int64_t done_ = 0;
   const int64_t total_;

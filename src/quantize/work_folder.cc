@@ -68,6 +68,12 @@ Result<FileHash> HashFile(const std::string& path) {
 
 }  // namespace
 
+Status ConversionStopped(bool resume) {
+  return Cancelled(resume ? "conversion stopped: the same command goes on from the last "
+                            "finished shard"
+                          : "conversion stopped: nothing was written");
+}
+
 struct WorkFolder::Manifest {
   std::string fingerprint;
   std::map<std::string, FileHash> files;

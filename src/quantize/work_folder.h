@@ -12,6 +12,9 @@
 
 namespace tq {
 
+// kCancelled, with what becomes of the work.
+Status ConversionStopped(bool resume);
+
 class WorkFolder {
  public:
   struct Options {

@@ -1,5 +1,6 @@
 // TurboQuant matrices: words row by row, then scales, codebook, signs and maybe the residual.
 #include <algorithm>
+#include <cstring>
 
 #include <fmt/format.h>
 
@@ -15,6 +16,17 @@ namespace {
 int64_t PieceRows(int64_t piece_weights, int64_t cols) {
   const int64_t tiles = piece_weights / cols / Ldlq::kTileRows;
   return std::max<int64_t>(1, tiles) * Ldlq::kTileRows;
+}
+
+// count rows from `row` on, as they were rounded.
+bool CopyRounded(const RoundedStore::View& rounded, int64_t row, int64_t count,
+                 const ItemWriter::RowLayout& layout, uint32_t* words, uint16_t* scales) {
+  const auto copy = [&](std::span<const std::byte> from, int64_t bytes, void* to) {
+    std::memcpy(to, from.data() + row * bytes, static_cast<size_t>(count * bytes));
+  };
+  copy(rounded.words, layout.words * static_cast<int64_t>(sizeof(uint32_t)), words);
+  copy(rounded.scales, layout.groups * static_cast<int64_t>(sizeof(uint16_t)), scales);
+  return true;
 }
 
 }  // namespace
@@ -35,8 +47,10 @@ Status ItemWriter::WriteTurboQuant(const ConvertItem& item, SafetensorsWriter& w
   ldlq_input_ = {};
   RowLayout layout = {TurboQuantWords(entries, item.cols), groups, 0};
   const VisitMatrix write = [&](const std::string& path, const StoredMatrix& matrix) {
-    TQ_RETURN_IF_ERROR(LoadFeedback(item, path, signs));
-    TQ_RETURN_IF_ERROR(WriteWords(item, path, matrix, {signs, ldlq_.get()}, layout, writer));
+    const RoundedStore::View* rounded = rounded_ == nullptr ? nullptr : rounded_->Find(path);
+    if (rounded == nullptr) TQ_RETURN_IF_ERROR(LoadFeedback(item, path, signs));
+    const Encoder encoder{signs, ldlq_.get(), rounded};
+    TQ_RETURN_IF_ERROR(WriteWords(item, path, matrix, encoder, layout, writer));
     layout.first_row += item.rows;
     return Status::Ok();
   };
@@ -96,7 +110,9 @@ Status ItemWriter::EncodeRows(const ConvertItem& item, const std::string& path,
       uint32_t* words = words_.data() + i * layout.words;
       uint16_t* scales = scales_.data() + (layout.first_row + first + i) * layout.groups;
       const bool good =
-          encoder.ldlq != nullptr
+          encoder.rounded != nullptr
+              ? CopyRounded(*encoder.rounded, first + i, count, layout, words, scales)
+          : encoder.ldlq != nullptr
               ? encoder.ldlq->EncodeTile(buffers.rows.data(), count, words, scales, buffers.tile)
               : EncodeTurboQuantRow(item.spec, buffers.rows, encoder.signs, words, scales,
                                     buffers.row);

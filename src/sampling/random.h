@@ -21,14 +21,33 @@ inline std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> counter,
   return counter;
 }
 
-// Uniform in [0, 1), a multiple of 2^-53. Counter (position, 0), key seed, both low word first.
-inline double UniformAt(uint64_t seed, int64_t position) {
-  const auto p = static_cast<uint64_t>(position);
+// Counter (count, stream), key seed, all low word first; words 0 and 1 of the block.
+inline uint64_t RandomWord(uint64_t seed, uint64_t count, uint32_t stream) {
   const std::array<uint32_t, 4> r =
-      Philox4x32({static_cast<uint32_t>(p), static_cast<uint32_t>(p >> 32), 0, 0},
+      Philox4x32({static_cast<uint32_t>(count), static_cast<uint32_t>(count >> 32), stream, 0},
                  {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
-  const uint64_t bits = (uint64_t{r[1]} << 32) | r[0];
-  return static_cast<double>(bits >> 11) * 0x1.0p-53;
+  return (uint64_t{r[1]} << 32) | r[0];
 }
+
+// Independent numbers of one position.
+enum RandomStream : uint32_t { kDrawStream = 0, kXtcStream = 1, kSeedStream = 2 };
+
+// Uniform in [0, 2^53).
+inline uint64_t Uniform53(uint64_t seed, int64_t position, RandomStream stream = kDrawStream) {
+  return RandomWord(seed, static_cast<uint64_t>(position), stream) >> 11;
+}
+
+// Uniform in [0, 1), a multiple of 2^-53.
+inline double UniformAt(uint64_t seed, int64_t position, RandomStream stream = kDrawStream) {
+  return static_cast<double>(Uniform53(seed, position, stream)) * 0x1.0p-53;
+}
+
+// The seed of answer `index` of a request that wants several: the seed itself for the first one.
+inline uint64_t SeedOfAnswer(uint64_t seed, int64_t index) {
+  return index == 0 ? seed : RandomWord(seed, static_cast<uint64_t>(index), kSeedStream);
+}
+
+// A new one each time, for a request that names none.
+uint64_t FreshSeed();
 
 }  // namespace tq

@@ -1,29 +1,29 @@
 #include "sampling/sampler.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
-#include <fmt/format.h>
-
-#include "base/check.h"
-#include "base/math.h"
 #include "sampling/random.h"
 
 namespace tq {
 namespace {
 
 constexpr float kNegInf = -std::numeric_limits<float>::infinity();
+constexpr float kGreedyTemperature = 1e-5f;
 
-// Only when there is nothing to choose from.
-int32_t LowestAllowed(std::span<const float> logits, std::span<const int32_t> forbidden) {
-  for (size_t id = 0; id < logits.size(); ++id) {
-    const auto candidate = static_cast<int32_t>(id);
-    if (std::find(forbidden.begin(), forbidden.end(), candidate) == forbidden.end()) {
-      return candidate;
+bool IsAllowed(std::span<const uint32_t> mask, size_t id) {
+  return mask.empty() || ((mask[id / 32] >> (id % 32)) & 1) != 0;
+}
+
+void ApplyMask(std::span<const uint32_t> mask, std::span<float> logits) {
+  for (size_t first = 0; first < logits.size(); first += 32) {
+    const uint32_t bits = mask[first / 32];
+    if (bits == ~uint32_t{0}) continue;
+    const size_t count = std::min<size_t>(32, logits.size() - first);
+    for (size_t i = 0; i < count; ++i) {
+      if (((bits >> i) & 1) == 0) logits[first + i] = kNegInf;
     }
   }
-  return 0;
 }
 
 // -1 when no logit is above -inf.
@@ -39,150 +39,115 @@ int32_t ArgMax(std::span<const float> logits) {
   return best_id;
 }
 
-Status BadField(std::string_view field, std::string_view expected, double found) {
-  return InvalidArgument(fmt::format("{}: expected {}, found {}", field, expected, found));
-}
-
 }  // namespace
 
-Status SamplingParams::Validate(int64_t vocab_size) const {
-  if (!(temperature >= 0.0f) || !std::isfinite(temperature)) {
-    return BadField("temperature", "a number >= 0 (0 is greedy)", temperature);
-  }
-  if (!(top_p > 0.0f && top_p <= 1.0f)) return BadField("top_p", "(0, 1] (1 is off)", top_p);
-  if (top_k < 0) return BadField("top_k", "a number >= 0 (0 is off)", top_k);
-  if (!(min_p >= 0.0f && min_p < 1.0f)) return BadField("min_p", "[0, 1) (0 is off)", min_p);
-  if (!(repetition_penalty > 0.0f) || !std::isfinite(repetition_penalty)) {
-    return BadField("repetition_penalty", "a number > 0 (1 is off)", repetition_penalty);
-  }
-  if (repetition_context < 0) {
-    return BadField("repetition_context", "a number >= 0", repetition_context);
-  }
-  for (const auto& [id, bias] : logit_bias) {
-    if (id < 0 || id >= vocab_size) {
-      return BadField("logit_bias", fmt::format("ids in [0, {})", vocab_size), id);
-    }
-    if (!std::isfinite(bias)) {
-      return BadField(fmt::format("logit_bias of id {}", id), "a finite number", bias);
-    }
-  }
-  return Status::Ok();
+void SamplerScratch::Reserve(size_t vocab_size, size_t longest_history) {
+  candidates_.Reserve(vocab_size);
+  penalties_.Reserve(vocab_size, longest_history);
+  raw_.reserve(vocab_size);
 }
 
-int32_t Sampler::Sample(std::span<float> logits, std::span<const int32_t> history,
-                        std::span<const int32_t> forbidden, int64_t position) {
+int64_t SamplerScratch::BytesFor(int64_t vocab_size, int64_t longest_history) {
+  constexpr size_t kPerId = Candidates::kBytesPerId + PenaltyScratch::kBytesPerId + sizeof(float);
+  return vocab_size * static_cast<int64_t>(kPerId) +
+         longest_history * static_cast<int64_t>(sizeof(int32_t));
+}
+
+SampledToken Sampler::Sample(std::span<float> logits, const SamplerCall& call,
+                             SamplerScratch& scratch) const {
+  if (call.num_logprobs >= 0) scratch.raw_.assign(logits.begin(), logits.end());
+  ChangeLogits(logits, call, scratch);
+  SampledToken token;
+  token.id = Choose(logits, call, scratch.candidates_);
+  if (call.num_logprobs >= 0) {
+    token.logprobs =
+        ComputeLogprobs(scratch.raw_, token.id, call.num_logprobs, scratch.candidates_);
+  }
+  return token;
+}
+
+void Sampler::ChangeLogits(std::span<float> logits, const SamplerCall& call,
+                           SamplerScratch& scratch) const {
+  PenaltyScratch& penalties = scratch.penalties_;
+  if (!call.allowed.empty()) ApplyMask(call.allowed, logits);
   for (const auto& [id, bias] : params_.logit_bias) logits[static_cast<size_t>(id)] += bias;
-  if (params_.repetition_penalty != 1.0f) Penalize(logits, history);
-  for (const int32_t id : forbidden) logits[static_cast<size_t>(id)] = kNegInf;
+  const bool presence = params_.presence_penalty != 0.0f || params_.frequency_penalty != 0.0f;
+  const bool dry = params_.dry_multiplier > 0.0f;
+  const bool repetition = params_.repetition_penalty != 1.0f;
+  if (presence || dry || repetition) penalties.Reserve(logits.size(), 0);
+  if (repetition) ApplyRepetition(params_, call.history, logits, penalties);
+  if (presence) {
+    const size_t skipped = params_.penalize_prompt ? 0 : call.prompt_tokens;
+    ApplyPresence(params_, call.history.subspan(skipped), logits, penalties);
+  }
+  if (dry) ApplyDry(params_, dry_breakers_, call.history, logits, penalties);
+  for (const int32_t id : call.forbidden) logits[static_cast<size_t>(id)] = kNegInf;
+  ForBadWords(call.history, [&](size_t id) { logits[id] = kNegInf; });
+}
 
-  if (params_.temperature == 0.0f) {
+int32_t Sampler::Choose(std::span<const float> logits, const SamplerCall& call,
+                        Candidates& candidates) const {
+  if (params_.temperature < kGreedyTemperature) {
     const int32_t best = ArgMax(logits);
-    return best >= 0 ? best : LowestAllowed(logits, forbidden);
+    return best >= 0 ? best : LowestAllowed(logits.size(), call);
   }
-  CollectCandidates(logits);
-  if (candidates_.empty()) return LowestAllowed(logits, forbidden);
-  KeepTopK();
-  KeepTopP();
-  return Draw(position);
+  candidates.Collect(logits);
+  if (candidates.empty()) return LowestAllowed(logits.size(), call);
+  const std::span<const SamplerStep> order =
+      params_.order.empty() ? std::span<const SamplerStep>(kDefaultOrder) : params_.order;
+  for (const SamplerStep step : order) ApplyStep(step, call.position, candidates);
+  return candidates.Draw(Uniform53(params_.seed, call.position));
 }
 
-void Sampler::Penalize(std::span<float> logits, std::span<const int32_t> history) {
-  const size_t window = std::min(history.size(), static_cast<size_t>(params_.repetition_context));
-  const std::span<const int32_t> last = history.last(window);
-  if (seen_.size() < logits.size()) seen_.resize(logits.size(), 0);
-  for (const int32_t signed_id : last) {
-    const auto id = static_cast<size_t>(signed_id);
-    TQ_DCHECK(id < logits.size());
-    if (seen_[id]) continue;
-    seen_[id] = 1;
-    float& logit = logits[id];
-    logit = logit > 0.0f ? logit / params_.repetition_penalty : logit * params_.repetition_penalty;
+void Sampler::ApplyStep(SamplerStep step, int64_t position, Candidates& candidates) const {
+  switch (step) {
+    case SamplerStep::kTopK:
+      if (params_.top_k > 0) candidates.KeepTopK(static_cast<size_t>(params_.top_k));
+      return;
+    case SamplerStep::kTypicalP:
+      if (params_.typical_p < 1.0f) candidates.KeepTypical(params_.typical_p);
+      return;
+    case SamplerStep::kTopP:
+      if (params_.top_p < 1.0f) candidates.KeepTopP(params_.top_p);
+      return;
+    case SamplerStep::kMinP:
+      if (params_.min_p > 0.0f) candidates.KeepMinP(params_.min_p);
+      return;
+    case SamplerStep::kXtc:
+      if (params_.xtc_threshold > 0.5f ||
+          UniformAt(params_.seed, position, kXtcStream) >= double{params_.xtc_probability}) {
+        return;
+      }
+      candidates.DropTop(params_.xtc_threshold);
+      return;
+    case SamplerStep::kTemperature:
+      candidates.SetTemperature(params_.temperature);
+      return;
   }
-  for (const int32_t id : last) seen_[static_cast<size_t>(id)] = 0;
 }
 
-void Sampler::CollectCandidates(std::span<const float> logits) {
-  candidates_.clear();
-  candidates_.reserve(logits.size());
-  largest_ = kNegInf;
-  sorted_ = false;
-  for (size_t id = 0; id < logits.size(); ++id) {
-    if (!(logits[id] > kNegInf)) continue;  // -inf and NaN
-    const float logit = std::min(logits[id], std::numeric_limits<float>::max());
-    largest_ = std::max(largest_, logit);
-    candidates_.push_back({logit, static_cast<int32_t>(id)});
+template <typename Forbid>
+void Sampler::ForBadWords(std::span<const int32_t> history, Forbid forbid) const {
+  for (const std::vector<int32_t>& word : params_.bad_words) {
+    const size_t before = word.size() - 1;
+    if (before > history.size()) continue;
+    if (!std::equal(word.begin(), word.end() - 1, history.last(before).begin())) continue;
+    forbid(static_cast<size_t>(word.back()));
   }
 }
 
-void Sampler::SortBest(size_t begin, size_t count) {
-  // A total order, so the result does not depend on the library's algorithms.
-  const auto better = [](const Candidate& a, const Candidate& b) {
-    return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
-  };
-  const auto first = candidates_.begin() + static_cast<ptrdiff_t>(begin);
-  const auto middle = first + static_cast<ptrdiff_t>(count);
-  // A heap of `count` wins while few are wanted: most candidates cost one comparison.
-  if (count <= candidates_.size() / 64) {
-    std::partial_sort(first, middle, candidates_.end(), better);
-    return;
+int32_t Sampler::LowestAllowed(size_t vocab_size, const SamplerCall& call) const {
+  int32_t lowest_of_mask = -1;
+  for (size_t id = 0; id < vocab_size; ++id) {
+    if (!IsAllowed(call.allowed, id)) continue;
+    const auto candidate = static_cast<int32_t>(id);
+    if (lowest_of_mask < 0) lowest_of_mask = candidate;
+    bool forbidden =
+        std::find(call.forbidden.begin(), call.forbidden.end(), candidate) != call.forbidden.end();
+    ForBadWords(call.history, [&](size_t bad) { forbidden = forbidden || bad == id; });
+    if (!forbidden) return candidate;
   }
-  if (middle != candidates_.end()) std::nth_element(first, middle, candidates_.end(), better);
-  std::sort(first, middle, better);
-}
-
-void Sampler::KeepTopK() {
-  const auto k = static_cast<size_t>(params_.top_k);
-  if (k == 0 || k >= candidates_.size()) return;
-  SortBest(0, k);
-  candidates_.resize(k);
-  sorted_ = true;
-}
-
-void Sampler::KeepTopP() {
-  if (params_.top_p >= 1.0f) return;
-  double total = 0.0;
-  for (const Candidate& candidate : candidates_) total += Weight(candidate);
-  const double wanted = double{params_.top_p} * total;
-
-  // Few candidates are kept as a rule: sort in growing pieces.
-  size_t num_sorted = sorted_ ? candidates_.size() : 0;
-  size_t kept = 0;
-  for (double sum = 0.0; kept < candidates_.size() && (kept == 0 || sum < wanted); ++kept) {
-    if (kept == num_sorted) {
-      const size_t count = std::min(candidates_.size() - kept, std::max<size_t>(64, 7 * kept));
-      SortBest(kept, count);
-      num_sorted += count;
-    }
-    sum += Weight(candidates_[kept]);
-  }
-  candidates_.resize(kept);
-  sorted_ = true;
-}
-
-int32_t Sampler::Draw(int64_t position) {
-  weights_.clear();
-  weights_.reserve(candidates_.capacity());
-  double total = 0.0;
-  size_t kept = 0;
-  for (const Candidate& candidate : candidates_) {
-    const float weight = Weight(candidate);
-    // The largest weight is Exp(0) = 1, so min_p is a threshold as it is.
-    if (weight == 0.0f || weight < params_.min_p) continue;
-    candidates_[kept++] = candidate;
-    weights_.push_back(weight);
-    total += weight;
-  }
-  const double target = UniformAt(params_.seed, position) * total;
-  double sum = 0.0;
-  for (size_t i = 0; i + 1 < kept; ++i) {
-    sum += weights_[i];
-    if (sum > target) return candidates_[i].id;
-  }
-  return candidates_[kept - 1].id;
-}
-
-float Sampler::Weight(Candidate candidate) const {
-  return Exp((candidate.logit - largest_) / params_.temperature);
+  return std::max(lowest_of_mask, 0);
 }
 
 }  // namespace tq

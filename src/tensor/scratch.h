@@ -1,5 +1,6 @@
-// Scratch: the arena of one step. Alloc is a pointer bump; Reset frees all. The first steps may grow
-// it, a steady state allocates nothing. Thread: the step's caller only (workers use what they are given).
+// Scratch: the arena of one step. Alloc is a pointer bump; Reset frees all. The first steps may
+// grow it unless Reserve made it large enough, a steady state allocates nothing. Thread: the step's
+// caller only (workers use what they are given).
 #pragma once
 
 #include <cstddef>
@@ -28,7 +29,13 @@ class Scratch {
   }
   // Frees all, and merges the chunks into one, so that the next step bumps through one block.
   void Reset();
+  // One block of that size, in place of what there is. Requires: nothing is allocated. Errors:
+  // false (no memory), and nothing has changed.
+  bool Reserve(size_t bytes);
   size_t capacity_bytes() const;
+  // The most that was allocated at a time of the first block: all of it after Reset or Reserve, as
+  // long as that block was enough.
+  size_t peak_bytes() const { return peak_; }
 
  private:
   struct Chunk {
@@ -37,10 +44,11 @@ class Scratch {
     size_t size = 0;
   };
   void* AllocBytes(size_t bytes);
-  void AddChunk(size_t bytes);
+  bool AddChunk(size_t bytes);
   std::vector<Chunk> chunks_;
   size_t chunk_ = 0;
   size_t used_ = 0;
+  size_t peak_ = 0;
 };
 
 // Releases what was allocated during its life.

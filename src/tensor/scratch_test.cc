@@ -1,9 +1,10 @@
 #include "tensor/scratch.h"
 
-#include <gtest/gtest.h>
-
 #include <cstdint>
 #include <cstring>
+#include <utility>
+
+#include <gtest/gtest.h>
 
 namespace tq {
 namespace {
@@ -32,6 +33,32 @@ TEST(Scratch, ScopeReleases) {
     first = scratch.Alloc<float>(10);
   }
   EXPECT_EQ(scratch.Alloc<float>(10), first);
+}
+
+TEST(Scratch, OnlyOneBlockKnowsItsPeak) {
+  Scratch scratch;
+  const auto use = [&scratch] {
+    const ScratchScope outer(scratch);
+    scratch.Alloc<float>(500'000);
+    {
+      const ScratchScope inner(scratch);
+      scratch.Alloc<float>(1'000'000);
+    }
+    scratch.Alloc<float>(200'000);
+  };
+  use();
+  scratch.Reset();
+  use();
+  EXPECT_EQ(scratch.peak_bytes(), 6'000'000u);
+  EXPECT_GE(scratch.capacity_bytes(), 6'000'000u);
+  Scratch exact;
+  ASSERT_TRUE(exact.Reserve(6'000'000));
+  scratch = std::move(exact);
+  use();
+  EXPECT_EQ(scratch.capacity_bytes(), 6'000'000u);
+  EXPECT_EQ(scratch.peak_bytes(), 6'000'000u);
+  EXPECT_FALSE(scratch.Reserve(size_t{1} << 62));
+  EXPECT_EQ(scratch.capacity_bytes(), 6'000'000u);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "weights/loader.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "backend/matrix_check.h"
@@ -9,10 +10,11 @@
 
 namespace tq {
 WeightLoader::WeightLoader(const WeightSource& source, Backend& backend, bool config_rotates,
-                           std::function<void(int64_t, int64_t)> progress)
+                           std::function<void(int64_t, int64_t)> progress, MatrixValues values)
     : source_(source),
       backend_(backend),
       config_rotates_(config_rotates),
+      values_(values),
       progress_(std::move(progress)) {
   for (const SourceTensor& tensor : source.tensors())
     total_bytes_ += static_cast<int64_t>(tensor.bytes.size());
@@ -28,13 +30,20 @@ Result<MatrixTensors> WeightLoader::Read(const std::string& name, int64_t rows, 
   constexpr std::string_view kWeight = ".weight";
   if (!name.ends_with(kWeight)) return NotFound("tensor " + name + ": expected a name in .weight");
   return ReadMatrix(source_, name.substr(0, name.size() - kWeight.size()), rows, cols,
-                    config_rotates_);
+                    config_rotates_, values_);
+}
+
+// passing: bytes that are in use while this is prepared.
+void WeightLoader::Count(int64_t prepared, int64_t floats, int64_t passing) {
+  prepared_bytes_ += prepared;
+  float_bytes_ += floats;
+  peak_bytes_ = std::max(peak_bytes_, prepared_bytes_ + float_bytes_ + passing);
 }
 
 void WeightLoader::UseAll(const MatrixTensors& tensors) {
   for (const SourceTensor* part : tensors.parts) {
     Use(*part);
-    source_.DropPages(*part);
+    if (reads()) source_.DropPages(*part);
   }
 }
 
@@ -43,6 +52,9 @@ Result<std::unique_ptr<Weight>> WeightLoader::Matrix(const std::string& name, in
   TQ_ASSIGN_OR_RETURN(const MatrixTensors tensors, Read(name, rows, cols));
   auto weight = backend_.Prepare(tensors.matrix);
   if (!weight.ok()) return weight.status().WithContext("tensor " + name);
+  int64_t stored = tensors.copied_bytes;
+  for (const SourceTensor* part : tensors.parts) stored += static_cast<int64_t>(part->bytes.size());
+  Count((*weight)->bytes(), 0, stored);
   UseAll(tensors);
   return weight;
 }
@@ -50,13 +62,16 @@ Result<std::unique_ptr<Weight>> WeightLoader::Matrix(const std::string& name, in
 Result<std::unique_ptr<RowTable>> WeightLoader::Rows(const std::string& name, int64_t rows,
                                                      int64_t cols) {
   TQ_ASSIGN_OR_RETURN(MatrixTensors tensors, Read(name, rows, cols));
-  TQ_RETURN_IF_ERROR(CheckStoredMatrix(tensors.matrix).WithContext("tensor " + name));
+  if (reads()) {
+    TQ_RETURN_IF_ERROR(CheckStoredMatrix(tensors.matrix).WithContext("tensor " + name));
+  }
   UseAll(tensors);
   return std::make_unique<RowTable>(std::move(tensors), source_.Mapping());
 }
 
 Result<std::vector<std::unique_ptr<Weight>>> WeightLoader::MatrixParts(
     const std::string& name, int64_t rows, int64_t cols, const std::vector<MatrixPart>& parts) {
+  if (!reads()) return SizedParts(name, rows, cols, parts);
   TQ_ASSIGN_OR_RETURN(const std::vector<float> values,
                       Floats(name, {rows, cols}, TensorRole::kLinear));
   std::vector<std::unique_ptr<Weight>> out;
@@ -90,12 +105,35 @@ Result<std::vector<std::unique_ptr<Weight>>> WeightLoader::MatrixParts(
   return out;
 }
 
+// bf16 stays bf16; of other formats some value will not fit.
+Result<std::vector<std::unique_ptr<Weight>>> WeightLoader::SizedParts(
+    const std::string& name, int64_t rows, int64_t cols, const std::vector<MatrixPart>& parts) {
+  TQ_ASSIGN_OR_RETURN(const MatrixTensors tensors, Read(name, rows, cols));
+  UseAll(tensors);
+  const bool exact = tensors.matrix.format.codec == CodecId::kBf16;
+  std::vector<std::unique_ptr<Weight>> out;
+  for (const MatrixPart& part : parts) {
+    StoredMatrix matrix;
+    matrix.format = {.codec = exact ? CodecId::kBf16 : CodecId::kF32, .bits = exact ? 16 : 32};
+    matrix.rows = part.transposed ? cols : part.num_rows;
+    matrix.cols = part.transposed ? part.num_rows : cols;
+    matrix.data = tensors.matrix.data;
+    matrix.row_bytes = matrix.cols * (exact ? 2 : 4);
+    TQ_ASSIGN_OR_RETURN(std::unique_ptr<Weight> weight, backend_.Prepare(matrix));
+    Count(weight->bytes(), 0, rows * cols * static_cast<int64_t>(sizeof(float)));
+    out.push_back(std::move(weight));
+  }
+  return out;
+}
+
 Result<std::vector<float>> WeightLoader::Floats(const std::string& name, const Shape& shape,
                                                 TensorRole) {
   // A matrix may be stored in any format.
   if (shape.size() == 2 && name.ends_with(".weight")) {
     TQ_ASSIGN_OR_RETURN(const MatrixTensors tensors, Read(name, shape[0], shape[1]));
     UseAll(tensors);
+    Count(0, NumElements(shape) * static_cast<int64_t>(sizeof(float)), 0);
+    if (!reads()) return std::vector<float>(static_cast<size_t>(NumElements(shape)));
     return MatrixFloats(tensors.matrix);
   }
   const SourceTensor* tensor = source_.Find(name);
@@ -103,6 +141,11 @@ Result<std::vector<float>> WeightLoader::Floats(const std::string& name, const S
   if (tensor->shape != shape) {
     return Corrupt("tensor " + name + ": expected " + ShapeString(shape) +
                    " from config.json, found " + ShapeString(tensor->shape));
+  }
+  Count(0, NumElements(shape) * static_cast<int64_t>(sizeof(float)), 0);
+  if (!reads()) {
+    Use(*tensor);
+    return std::vector<float>(static_cast<size_t>(NumElements(shape)));
   }
   TQ_ASSIGN_OR_RETURN(std::vector<float> values, ReadFloats(*tensor));
   TQ_RETURN_IF_ERROR(CheckFinite(*tensor));
@@ -129,8 +172,8 @@ Result<std::vector<int64_t>> WeightLoader::Integers(const std::string& name, int
     return Corrupt("tensor " + name + ": expected I64 " + ShapeString({n}) + ", found " +
                    std::string(DTypeName(tensor->dtype)) + " " + ShapeString(tensor->shape));
   }
-  std::vector<int64_t> values(static_cast<size_t>(n));
-  std::memcpy(values.data(), tensor->bytes.data(), values.size() * sizeof(int64_t));
+  std::vector<int64_t> values(static_cast<size_t>(n), 1);
+  if (reads()) std::memcpy(values.data(), tensor->bytes.data(), values.size() * sizeof(int64_t));
   Use(*tensor);
   return values;
 }

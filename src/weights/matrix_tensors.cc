@@ -19,7 +19,8 @@ constexpr const char* kParts[] = {".weight",    ".scales",       ".biases",     
 constexpr const char* kForeignParts[] = {".weight_zero_point", ".weight_g_idx", ".qzeros",
                                          ".g_idx"};
 
-Status ReadPlain(const SourceTensor& weight, int64_t rows, int64_t cols, MatrixTensors& out) {
+Status ReadPlain(const SourceTensor& weight, int64_t rows, int64_t cols, MatrixValues values,
+                 MatrixTensors& out) {
   const std::string where = "tensor " + weight.name + ": ";
   if (weight.shape != Shape{rows, cols}) {
     return Corrupt(where + "expected " + ShapeString({rows, cols}) + " from config.json, found " +
@@ -29,26 +30,40 @@ Status ReadPlain(const SourceTensor& weight, int64_t rows, int64_t cols, MatrixT
     return Unsupported(where + "expected F32, F16, BF16 or a supported block format, found " +
                        std::string(DTypeName(weight.dtype)));
   }
+  if (values == MatrixValues::kShapes) {
+    SourceTensor dense = weight;
+    dense.value_pitch = 0;
+    if (weight.value_pitch != 0) {
+      dense.row_pitch = 0;
+      out.copied_bytes = rows * cols * static_cast<int64_t>(DTypeBytes(weight.dtype));
+    }
+    out.matrix = MatrixView(dense);
+    return Status::Ok();
+  }
   TQ_RETURN_IF_ERROR(CheckFinite(weight));
   out.matrix = MatrixView(weight.value_pitch != 0 ? DenseTensor(weight, out.weights) : weight);
   return Status::Ok();
 }
 
 Status ReadTurbo(const WeightSource& source, const std::string& path, int64_t rows, int64_t cols,
-                 bool config_rotates, MatrixTensors& out) {
+                 bool config_rotates, MatrixValues values, MatrixTensors& out) {
   TQ_ASSIGN_OR_RETURN(TurboQuantTensors turbo,
-                      ReadTurboQuant(source, path, rows, cols, config_rotates));
+                      ReadTurboQuant(source, path, rows, cols, config_rotates, values));
   out.matrix = turbo.matrix;
   out.codebook = std::move(turbo.codebook);
   out.signs = std::move(turbo.signs);
   out.matrix.codebook = out.codebook;
   out.matrix.signs = out.signs;
   if (source.Find(path + ".qjl_packed") == nullptr) return Status::Ok();
-  TQ_RETURN_IF_ERROR(AddQjlResidual(source, path, out.matrix, out.weights));
+  if (values == MatrixValues::kShapes) {
+    out.copied_bytes = rows * cols * static_cast<int64_t>(sizeof(float));
+  } else {
+    TQ_RETURN_IF_ERROR(AddQjlResidual(source, path, out.matrix, out.weights));
+    out.matrix.data = out.weights.data();
+  }
   out.matrix.format.codec = CodecId::kF32;
   out.matrix.format.bits = 32;
   out.matrix.format.group = 1;
-  out.matrix.data = out.weights.data();
   out.matrix.row_bytes = cols * 4;
   out.matrix.scales = nullptr;
   out.matrix.codebook = {};
@@ -58,7 +73,7 @@ Status ReadTurbo(const WeightSource& source, const std::string& path, int64_t ro
 }  // namespace
 
 Result<MatrixTensors> ReadMatrix(const WeightSource& source, const std::string& path, int64_t rows,
-                                 int64_t cols, bool config_rotates) {
+                                 int64_t cols, bool config_rotates, MatrixValues values) {
   constexpr int64_t kMaxSide = std::numeric_limits<int32_t>::max();
   if (rows < 1 || cols < 1 || rows > kMaxSide || cols > kMaxSide) {
     return Corrupt("tensor " + path + ".weight: expected 1 to 2^31 rows and columns, found " +
@@ -76,15 +91,20 @@ Result<MatrixTensors> ReadMatrix(const WeightSource& source, const std::string& 
                        "start from the unquantized checkpoint");
   }
   if (IsTurboQuant(source, path)) {
-    TQ_RETURN_IF_ERROR(ReadTurbo(source, path, rows, cols, config_rotates, out));
+    TQ_RETURN_IF_ERROR(ReadTurbo(source, path, rows, cols, config_rotates, values, out));
   } else if (const SourceTensor* scales = source.Find(path + ".scales"); scales != nullptr) {
     const QuantizedParts parts = {.weight = weight,
                                   .scales = scales,
                                   .biases = source.Find(path + ".biases"),
-                                  .global_scale = source.Find(path + ".global_scale")};
+                                  .global_scale = source.Find(path + ".global_scale"),
+                                  .values = values};
     TQ_RETURN_IF_ERROR(ReadQuantized(parts, rows, cols, out));
   } else {
-    TQ_RETURN_IF_ERROR(ReadPlain(*weight, rows, cols, out));
+    TQ_RETURN_IF_ERROR(ReadPlain(*weight, rows, cols, values, out));
+  }
+  if (values == MatrixValues::kAll) {
+    out.copied_bytes =
+        static_cast<int64_t>(out.weights.size() + out.scales.size() + out.biases.size());
   }
   for (const char* part : kParts) {
     if (const SourceTensor* tensor = source.Find(path + part)) out.parts.push_back(tensor);

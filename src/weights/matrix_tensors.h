@@ -23,13 +23,23 @@ struct MatrixTensors {
   std::vector<std::byte> weights;  // where the stored form cannot be used as it lies
   std::vector<std::byte> scales;
   std::vector<std::byte> biases;
+  int64_t copied_bytes = 0;  // of weights, scales and biases; kShapes: what they would be
+};
+
+// What ReadMatrix looks at.
+enum class MatrixValues : uint8_t {
+  kAll,
+  // For plans: shapes and types alone, so that a file may hold nothing behind its header. What
+  // values would tell is made up (codebook and signs), and `matrix.data` is not to be read.
+  kShapes,
 };
 
 // config_rotates: quantization.rotation of config.json is not "none" (TurboQuant).
 // Errors: kNotFound, kCorrupt (shapes, types, NaN or infinity), kUnsupported (formats with zero
 // points or reordered columns); the tensor, expected, found.
 Result<MatrixTensors> ReadMatrix(const WeightSource& source, const std::string& path, int64_t rows,
-                                 int64_t cols, bool config_rotates);
+                                 int64_t cols, bool config_rotates,
+                                 MatrixValues values = MatrixValues::kAll);
 
 // All weights [rows, cols] as f32, a rotation undone.
 std::vector<float> MatrixFloats(const StoredMatrix& matrix);

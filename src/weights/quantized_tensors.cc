@@ -77,6 +77,15 @@ Status CheckScales(const StoredMatrix& matrix, const QuantizedParts& parts) {
 Status SetGroupScales(const QuantizedParts& parts, DType type, MatrixTensors& out) {
   StoredMatrix& matrix = out.matrix;
   matrix.scale_type = type;
+  if (parts.values == MatrixValues::kShapes) {
+    matrix.scales = parts.scales->bytes.data();
+    if (parts.biases != nullptr) matrix.biases = parts.biases->bytes.data();
+    for (const SourceTensor* part : {parts.scales, parts.biases}) {
+      if (part == nullptr || part->dense()) continue;
+      out.copied_bytes += NumElements(part->shape) * static_cast<int64_t>(DTypeBytes(part->dtype));
+    }
+    return Status::Ok();
+  }
   matrix.scales = DenseTensor(*parts.scales, out.scales).bytes.data();
   if (parts.biases != nullptr) {
     matrix.biases = DenseTensor(*parts.biases, out.biases).bytes.data();
@@ -84,9 +93,13 @@ Status SetGroupScales(const QuantizedParts& parts, DType type, MatrixTensors& ou
   return CheckScales(matrix, parts);
 }
 
-Status ReadGlobalScale(const SourceTensor& tensor, float& out) {
+Status ReadGlobalScale(const SourceTensor& tensor, MatrixValues values, float& out) {
   if (tensor.dtype != DType::kF32 || NumElements(tensor.shape) != 1) {
     return Bad(tensor, "one F32 value");
+  }
+  if (values == MatrixValues::kShapes) {
+    out = 2.0f;  // any but 1: that there is one says that it is wanted
+    return Status::Ok();
   }
   out = LoadScale(tensor.bytes.data(), DType::kF32, 0);
   if (std::isfinite(out) && out > 0) return Status::Ok();
@@ -111,7 +124,7 @@ Status ReadFp8(const QuantizedParts& parts, MatrixTensors& out) {
                            ", of its rows, or one");
   }
   matrix.format = {.codec = CodecId::kFp8, .bits = 8, .group = static_cast<int>(group)};
-  if (!GetCodec(CodecId::kFp8).all_finite(weight.bytes)) {
+  if (parts.values == MatrixValues::kAll && !GetCodec(CodecId::kFp8).all_finite(weight.bytes)) {
     return Corrupt("tensor " + weight.name + ": expected finite weights, found NaN");
   }
   return SetGroupScales(parts, scales.dtype, out);
@@ -155,7 +168,8 @@ Status ReadMicroFloats(const QuantizedParts& parts, int64_t bits, int64_t group,
   out.matrix.format = {.codec = bits == 4 ? CodecId::kFp4 : CodecId::kFp8,
                        .bits = static_cast<int>(bits),
                        .group = static_cast<int>(group)};
-  if (bits == 8 && !GetCodec(CodecId::kFp8).all_finite(parts.weight->bytes)) {
+  if (bits == 8 && parts.values == MatrixValues::kAll &&
+      !GetCodec(CodecId::kFp8).all_finite(parts.weight->bytes)) {
     return Corrupt("tensor " + parts.weight->name + ": expected finite weights, found NaN");
   }
   return SetGroupScales(parts, type, out);
@@ -173,7 +187,7 @@ Status ReadQuantized(const QuantizedParts& parts, int64_t rows, int64_t cols, Ma
     return Bad(weight, "codes beside " + scales.name);
   }
   if (parts.global_scale != nullptr) {
-    TQ_RETURN_IF_ERROR(ReadGlobalScale(*parts.global_scale, matrix.global_scale));
+    TQ_RETURN_IF_ERROR(ReadGlobalScale(*parts.global_scale, parts.values, matrix.global_scale));
   }
   const bool fp8 = weight.dtype == DType::kF8E4M3;
   if (!fp8 && !IsPacked(weight.dtype)) {

@@ -11,6 +11,7 @@ struct QuantizedParts {
   const SourceTensor* scales;
   const SourceTensor* biases;        // or null
   const SourceTensor* global_scale;  // or null
+  MatrixValues values = MatrixValues::kAll;
 };
 
 // Errors: kCorrupt, kUnsupported; the tensor, expected, found.

@@ -40,7 +40,9 @@ bool IsTurboQuant(const WeightSource& source, const std::string& path) {
 }
 
 Result<TurboQuantTensors> ReadTurboQuant(const WeightSource& source, const std::string& path,
-                                         int64_t rows, int64_t cols, bool config_rotates) {
+                                         int64_t rows, int64_t cols, bool config_rotates,
+                                         MatrixValues values) {
+  const bool shapes = values == MatrixValues::kShapes;
   TurboQuantTensors out;
   const SourceTensor* codebook = source.Find(path + ".codebook");
   if (codebook == nullptr) return NotFound("tensor " + path + ".codebook is missing");
@@ -48,7 +50,11 @@ Result<TurboQuantTensors> ReadTurboQuant(const WeightSource& source, const std::
     return Corrupt("tensor " + codebook->name + ": expected F16 [entries], found " +
                    std::string(DTypeName(codebook->dtype)) + " " + ShapeString(codebook->shape));
   }
-  TQ_ASSIGN_OR_RETURN(out.codebook, ReadFloats(*codebook));
+  if (shapes && codebook->shape[0] <= 16) {
+    out.codebook.assign(static_cast<size_t>(codebook->shape[0]), 0.0f);
+  } else {
+    TQ_ASSIGN_OR_RETURN(out.codebook, ReadFloats(*codebook));
+  }
   TQ_RETURN_IF_ERROR(CheckCodebook(codebook->name, out.codebook));
   const int entries = static_cast<int>(out.codebook.size());
 
@@ -61,7 +67,7 @@ Result<TurboQuantTensors> ReadTurboQuant(const WeightSource& source, const std::
                    std::to_string(cols) + " / group], found " +
                    std::string(DTypeName(scales->dtype)) + " " + ShapeString(scales->shape));
   }
-  TQ_RETURN_IF_ERROR(CheckFinite(*scales));
+  if (!shapes) TQ_RETURN_IF_ERROR(CheckFinite(*scales));
   const int64_t group = cols / groups;
   if (group != 16 && group != 32 && group != 64 && group != 128) {
     return Unsupported("tensor " + scales->name +
@@ -72,7 +78,11 @@ Result<TurboQuantTensors> ReadTurboQuant(const WeightSource& source, const std::
                                                       {rows, TurboQuantWords(entries, cols)}));
   TQ_ASSIGN_OR_RETURN(const SourceTensor* signs,
                       Part(source, path + ".signs", DType::kF16, {cols}));
-  TQ_ASSIGN_OR_RETURN(out.signs, ReadFloats(*signs));
+  if (shapes) {
+    out.signs.assign(static_cast<size_t>(cols), 1.0f);
+  } else {
+    TQ_ASSIGN_OR_RETURN(out.signs, ReadFloats(*signs));
+  }
   bool negative = false;
   for (const float sign : out.signs) {
     if (sign != 1.0f && sign != -1.0f) {

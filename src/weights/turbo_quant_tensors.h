@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "weights/matrix_tensors.h"
 #include "weights/source.h"
 
 namespace tq {
@@ -24,6 +25,7 @@ bool IsTurboQuant(const WeightSource& source, const std::string& path);
 // config_rotates: quantization.rotation of config.json is not "none".
 // Errors: kCorrupt / kNotFound naming the tensor, expected and found.
 Result<TurboQuantTensors> ReadTurboQuant(const WeightSource& source, const std::string& path,
-                                         int64_t rows, int64_t cols, bool config_rotates);
+                                         int64_t rows, int64_t cols, bool config_rotates,
+                                         MatrixValues values = MatrixValues::kAll);
 
 }  // namespace tq

@@ -13,6 +13,8 @@ HF_ENDPOINT=http://127.0.0.1:PORT/FAULT with FAULT one of
   half      503 for the second half of large files
   gated     401 without the token "secret"
   leak      redirects go to another host name; 400 if the token comes along
+  slow      every answer, and every new connection, takes 0.1 s more
+  whole     ranges are not known: every answer is the whole file
 """
 
 import collections
@@ -23,6 +25,7 @@ import pathlib
 import re
 import sys
 import threading
+import time
 import urllib.parse
 
 FOLDER = pathlib.Path(sys.argv[1])
@@ -46,6 +49,7 @@ def listing():
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    known = False  # this connection had a request before
 
     def log_message(self, *_):
         pass
@@ -59,6 +63,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def do_GET(self):
+        if self.path.startswith("/slow/"):
+            time.sleep(0.1 if self.known else 0.2)
+            self.known = True
         path = urllib.parse.unquote(urllib.parse.urlsplit(self.path).path)
         _, fault, rest = path.split("/", 2)
         with lock:
@@ -96,7 +103,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             body = bytes(255 - b for b in body)
         if fault == "short":
             body = body[: len(body) // 2]
-        wanted = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+        wanted = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", "")) if fault != "whole" else None
         status, headers = 200, {}
         if wanted:
             begin, end = int(wanted[1]), min(int(wanted[2]) + 1, len(body))
@@ -116,6 +123,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return self.answer(status, body, **headers)
 
 
-server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+class Server(http.server.ThreadingHTTPServer):
+    request_queue_size = 128  # connections that come at once
+
+    def handle_error(self, *_):
+        pass  # a client that has seen enough
+
+
+server = Server(("127.0.0.1", 0), Handler)
 print(server.server_address[1], flush=True)
 server.serve_forever()

@@ -194,6 +194,111 @@ TEST_F(Text, AStopStringCutsTheAnswer) {
   EXPECT_EQ(cut["finish_reason"], "stop");
 }
 
+TEST_F(Text, LogprobsInJson) {
+  const Json json = GenerateJson("--prompt hi --logprobs 2");
+  const Json& content = json["logprobs"]["content"];
+  ASSERT_EQ(content.size(), json["ids"].size());
+  for (size_t i = 0; i < content.size(); ++i) {
+    EXPECT_EQ(content[i]["id"], json["ids"][i]);
+    ASSERT_EQ(content[i]["top_logprobs"].size(), 2u);
+    // Greedy: the best one is the one.
+    EXPECT_EQ(content[i]["top_logprobs"][0]["id"], content[i]["id"]);
+    EXPECT_EQ(content[i]["top_logprobs"][0]["logprob"], content[i]["logprob"]);
+    EXPECT_LT(content[i]["logprob"].get<double>(), 0.0);
+    // Of ids beyond the tokenizer's there are none.
+    EXPECT_EQ(content[i]["bytes"].empty(), content[i]["token"] == "");
+  }
+  EXPECT_EQ(GenerateJson("--prompt hi --logprobs 0")["logprobs"]["content"][0]["top_logprobs"],
+            Json::array());
+  EXPECT_FALSE(GenerateJson("--prompt hi").contains("logprobs"));
+  EXPECT_EQ(CheckError(Generate("--prompt hi --logprobs 2"), 1, {"--logprobs", "--json"}), "");
+  EXPECT_EQ(CheckError(Generate("--prompt hi --logprobs 21 --json"), 2, {"--logprobs"}), "");
+}
+
+TEST_F(Text, SeveralAnswers) {
+  const Json json = GenerateJson("--prompt hi --n 3 --temp 1 --seed 4");
+  ASSERT_EQ(json["answers"].size(), 3u);
+  const Json one = GenerateJson("--prompt hi --temp 1 --seed 4");
+  EXPECT_EQ(json["answers"][0]["ids"], one["ids"]);
+  EXPECT_NE(json["answers"][1]["ids"], one["ids"]);
+  const std::string seed = json["answers"][2]["seed"].dump();
+  EXPECT_EQ(GenerateJson("--prompt hi --temp 1 --seed " + seed)["ids"], json["answers"][2]["ids"]);
+  const Outcome text = Generate("--prompt hi --n 2 --temp 1 --seed 4 --quiet");
+  EXPECT_EQ(text.out, "== answer 1\n" + json["answers"][0]["text"].get<std::string>() +
+                          "\n\n== answer 2\n" + json["answers"][1]["text"].get<std::string>() +
+                          "\n");
+}
+
+TEST_F(Text, SamplersHaveTheNamesOfOtherTools) {
+  const std::string flags =
+      "--prompt hi --temp 1.2 --seed 3 --typical-p 0.9 --xtc-probability 0.5 --xtc-threshold 0.05 "
+      "--dry-multiplier 0.8 --dry-base 1.75 --dry-allowed-length 2 --dry-penalty-last-n 64 "
+      "--presence-penalty 0.2 --frequency-penalty 0.1 --repeat-penalty 1.1 --repeat-last-n 64 "
+      "--logit-bias 107=2 --bad-words b --samplers 'temperature;top_k;typ_p;xtc'";
+  const Json first = GenerateJson(flags);
+  EXPECT_EQ(first["text"].get<std::string>().find('b'), std::string::npos);
+  EXPECT_EQ(GenerateJson(flags)["ids"], first["ids"]);
+  EXPECT_NE(GenerateJson("--prompt hi --temp 1.2 --seed 3")["ids"], first["ids"]);
+  EXPECT_EQ(CheckError(Generate("--prompt hi --samplers mirostat"), 2, {"mirostat", "top_k"}), "");
+  const Json loop = GenerateJson("--prompt hi --logit-bias 107=1000 --loop-limit 5");
+  EXPECT_EQ(loop["finish_reason"], "loop");
+  EXPECT_EQ(loop["text"], "aaaaa");
+}
+
+TEST_F(Text, AListOfConversions) {
+  const std::string text = *folder_ / "list.txt";
+  const std::string tasks = *folder_ / "tasks.jsonl";
+  std::string content;
+  for (int i = 0; i < 30; ++i) content += "some line of text\n\n";
+  ASSERT_TRUE(WriteFile(text, content).ok());
+  const std::string answer =
+      RunProgram("generate --quiet --prompt hi --max-tokens 6 --model " + model()).out;
+  ASSERT_FALSE(answer.empty());
+  const Json right = {{"kind", "easy"},
+                      {"messages", Json::array({{{"role", "user"}, {"content", "hi"}}})},
+                      {"answer", answer.substr(0, answer.size() - 1)}};
+  Json wrong = right;
+  wrong["kind"] = "hard";
+  wrong["answer"] = "no";
+  const auto dump = [](const Json& json) {
+    return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  };
+  ASSERT_TRUE(WriteFile(tasks, dump(right) + "\n" + dump(wrong)).ok());
+  const std::string svg = *folder_ / "plot.svg";
+  const std::string work = *folder_ / "work";
+  std::filesystem::create_directory(work);
+  const std::string command = "evaluate --reference " + model() + " --bits 2,4 --group-size 32 " +
+                              "--work-dir " + work + " --text " + text +
+                              " --seq-len 64 -n 2 --tasks " + tasks + " --task-tokens 6";
+  const Outcome outcome = RunProgram(command + " --json --svg " + svg);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Json rows = ParseJson(outcome.out, "stdout").value()["rows"];
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[1]["name"], "tq2-g32");
+  EXPECT_EQ(rows[0]["tasks"]["kinds"]["hard"]["right"], 0);
+  EXPECT_EQ(rows[0]["tasks"]["count"], 2);
+  EXPECT_FALSE(rows[0].contains("kl"));
+  EXPECT_GT(rows[0]["bytes"], rows[2]["bytes"]);
+  EXPECT_GT(rows[2]["bytes"], rows[1]["bytes"]);
+  EXPECT_GT(rows[1]["kl"], rows[2]["kl"]);
+  EXPECT_GT(rows[2]["kl"].get<double>(), 0.0);
+  EXPECT_GT(rows[2]["top1_agreement"], rows[1]["top1_agreement"]);
+  EXPECT_TRUE(std::filesystem::is_empty(work));
+  const std::string plot = ReadTextFile(svg).value();
+  EXPECT_NE(plot.find("tq2-g32"), std::string::npos);
+  const Outcome table = RunProgram(command);
+  EXPECT_NE(table.out.find("tq4-g32"), std::string::npos) << table.out;
+  EXPECT_NE(table.out.find("hard"), std::string::npos) << table.out;
+  const std::string evaluate = "evaluate --model " + model();
+  EXPECT_EQ(CheckError(RunProgram(evaluate + " --bits 3 --text " + text), 1, {"--reference"}), "");
+  EXPECT_EQ(CheckError(RunProgram("evaluate --reference " + model() + " --bits 3"), 1, {"--tasks"}),
+            "");
+  EXPECT_EQ(CheckError(RunProgram("evaluate --text " + text), 2, {"--model"}), "");
+  ASSERT_TRUE(WriteFile(tasks, "\n{\"kind\": 3}\n").ok());
+  EXPECT_EQ(CheckError(RunProgram(evaluate + " --tasks " + tasks), 1, {"tasks.jsonl:2", "kind"}),
+            "");
+}
+
 TEST_F(Text, BadText) {
   EXPECT_EQ(
       CheckError(Generate("--prompt $(printf 'a\\377b')"), 1, {"--prompt", "UTF-8", "byte 1"}), "");

@@ -15,7 +15,7 @@ constexpr double kTolerance = 2e-4;
 class Canvas {
  public:
   explicit Canvas(const Loaded& loaded) : loaded_(loaded) {
-    auto cache = KvCache::Create(loaded.model->Needs(KvTypeFor(*loaded.backend)), 2, 1);
+    auto cache = KvCache::Create(loaded.model->Needs(KvSettingsFor(*loaded.backend)), 2, 1);
     TQ_CHECK(cache.ok() && cache->Allocate(2, pages_));
     cache_ = std::make_unique<KvCache>(std::move(*cache));
   }

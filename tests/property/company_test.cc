@@ -1,5 +1,7 @@
 // Every golden model, in both modes: a sequence's logits are the same bits alone and in company,
 // for steps that mix prefill chunks and single tokens of several sequences.
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "support/checkpoint.h"
@@ -13,6 +15,8 @@ using Ids = std::vector<int32_t>;
 struct Case {
   std::string model;
   ActivationMode mode;
+  std::string kv = {};  // "" = the mode's own
+  int64_t kv_min_tokens = 0;
 };
 
 std::vector<Case> AllCases() {
@@ -20,12 +24,16 @@ std::vector<Case> AllCases() {
   for (const std::string& model : FolderNames(TQ_TEST_DATA "/models")) {
     out.push_back({model, ActivationMode::kF32});
     out.push_back({model, ActivationMode::kInt8});
+    out.push_back({model, ActivationMode::kInt8, "4/3", 1});
+    out.push_back({model, ActivationMode::kInt8, "8/8"});
   }
   return out;
 }
 
 std::string CaseName(const testing::TestParamInfo<Case>& info) {
-  return info.param.model + (info.param.mode == ActivationMode::kF32 ? "_f32" : "_int8");
+  std::string kv = info.param.kv.empty() ? "" : "_kv_" + info.param.kv;
+  std::replace(kv.begin(), kv.end(), '/', '_');
+  return info.param.model + (info.param.mode == ActivationMode::kF32 ? "_f32" : "_int8") + kv;
 }
 
 class Company : public testing::TestWithParam<Case> {};
@@ -53,7 +61,8 @@ TEST_P(Company, DoesNotChangeABit) {
                                                {{1, 4, 5}, {2, 0, 20}, {0, 30, 67}},
                                                {{2, 20, 33}, {0, 67, 68}, {1, 5, 6}},
                                                {{0, 68, 70}}};
-  StepRunner together(*loaded, 3, 128);
+  const KvSettings kv = KvSettingsFor(*loaded->backend, GetParam().kv, GetParam().kv_min_tokens);
+  StepRunner together(*loaded, 3, 128, kv);
   const auto vocab = static_cast<size_t>(loaded->model->spec().vocab_size);
   std::vector<std::vector<float>> found(prompts.size());
   for (const std::vector<Cut>& step : steps) {
@@ -74,7 +83,7 @@ TEST_P(Company, DoesNotChangeABit) {
     }
   }
   for (size_t i = 0; i < prompts.size(); ++i) {
-    StepRunner alone(*loaded, 1, 128);
+    StepRunner alone(*loaded, 1, 128, kv);
     EXPECT_EQ(alone.Run(alone.Plan({{0, 0, prompts[i]}})), found[i]) << "sequence " << i;
   }
 }

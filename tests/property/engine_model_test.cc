@@ -28,7 +28,7 @@ class EngineModel : public testing::TestWithParam<Case> {
     options.kv_tokens = 256 * max_sequences;
     options.max_sequences = max_sequences;
     options.prefill_chunk = chunk;
-    options.kv_type = KvTypeFor(*loaded_.backend);
+    options.kv = KvSettingsFor(*loaded_.backend);
     auto engine = Engine::Create(*loaded_.model, *loaded_.backend, options);
     TQ_CHECK(engine.ok());
     return std::move(*engine);
@@ -96,7 +96,7 @@ TEST_P(EngineModel, TwoEnginesAtOnceDoNotDisturbEachOther) {
   ASSERT_TRUE(other.ok());
   EngineOptions options;
   options.max_context = 256;
-  options.kv_type = KvTypeFor(*other->backend);
+  options.kv = KvSettingsFor(*other->backend);
   auto second = Engine::Create(*other->model, *other->backend, options);
   ASSERT_TRUE(second.ok());
   const auto first = MakeEngine(512, 1);

@@ -22,8 +22,10 @@ class RecordingModel final : public StepModel {
   int64_t max_position_embeddings() const override {
     return loaded_.model->spec().max_position_embeddings;
   }
-  std::vector<CacheNeeds> Needs(KvType type) const override { return loaded_.model->Needs(type); }
-  std::string Fingerprint(KvType) const override { return "test"; }
+  std::vector<CacheNeeds> Needs(const KvSettings& settings) const override {
+    return loaded_.model->Needs(settings);
+  }
+  std::string Fingerprint(const KvSettings&) const override { return "test"; }
   void Forward(const StepPlan& plan, KvCache& cache, float* logits) override {
     scratch_.Reset();
     StepContext step{.backend = *loaded_.backend, .scratch = scratch_, .plan = plan, .ropes = {}};
@@ -45,6 +47,8 @@ class RecordingModel final : public StepModel {
 struct Case {
   const char* model;
   ActivationMode mode;
+  const char* kv = "";  // "" = the mode's own
+  int64_t kv_min_tokens = 0;
 };
 
 class PrefixReuse : public testing::TestWithParam<Case> {
@@ -68,6 +72,10 @@ class PrefixReuse : public testing::TestWithParam<Case> {
     return ids;
   }
 
+  KvSettings Kv() const {
+    return KvSettingsFor(*loaded_.backend, GetParam().kv, GetParam().kv_min_tokens);
+  }
+
   // Rows are complete when every answer has ended.
   std::unique_ptr<Engine> MakeEngine(int64_t kv_tokens, Rows& rows) {
     EngineOptions options;
@@ -75,7 +83,7 @@ class PrefixReuse : public testing::TestWithParam<Case> {
     options.kv_tokens = kv_tokens;
     options.max_sequences = 4;
     options.prefill_chunk = 64;
-    options.kv_type = KvTypeFor(*loaded_.backend);
+    options.kv = Kv();
     auto engine = Engine::Create(std::make_unique<RecordingModel>(loaded_, rows), options);
     TQ_CHECK(engine.ok());
     return std::move(*engine);
@@ -119,7 +127,7 @@ class PrefixReuse : public testing::TestWithParam<Case> {
 TEST_P(PrefixReuse, WarmIsCold) {
   Rows cold_rows;
   const Outcome cold = Cold(prompt_, cold_rows);
-  ASSERT_EQ(cold.ids[0], Greedy(loaded_, prompt_, kAnswer, {}));
+  ASSERT_EQ(cold.ids[0], Greedy(loaded_, prompt_, kAnswer, {}, Kv()));
   Rows branch_rows;
   const Outcome branch = Cold(branch_, branch_rows);
 
@@ -197,6 +205,7 @@ TEST_P(PrefixReuse, GivingWayChangesNothing) {
 std::string Name(const testing::TestParamInfo<Case>& info) {
   std::string name(info.param.model);
   name += info.param.mode == ActivationMode::kF32 ? "_f32" : "_int8";
+  if (*info.param.kv != '\0') name += std::string("_kv_") + info.param.kv;
   for (char& c : name) {
     if (c == '/') c = '_';
   }
@@ -213,6 +222,15 @@ std::vector<Case> Cases() {
     for (const ActivationMode mode : {ActivationMode::kF32, ActivationMode::kInt8}) {
       out.push_back({model, mode});
     }
+  }
+  for (const Case& compressed : {Case{"models/llama", ActivationMode::kInt8, "4/3", 100},
+                                 {"models/llama", ActivationMode::kF32, "4/3", 64},
+                                 {"models/gemma4_text", ActivationMode::kInt8, "4/3", 64},
+                                 {"models/deepseek_v32", ActivationMode::kInt8, "4/4", 1},
+                                 {"models/kimi_linear", ActivationMode::kInt8, "8/8"},
+                                 {"models/qwen3_next", ActivationMode::kInt8, "8/3", 64},
+                                 {"turboquant/dense_b3", ActivationMode::kInt8, "8/8"}}) {
+    out.push_back(compressed);
   }
   return out;
 }

@@ -16,14 +16,20 @@ Result<Loaded> LoadOn(const std::string& path, const std::string& backend,
   return out;
 }
 
-KvType KvTypeFor(const Backend& backend) {
-  return backend.activations() == ActivationMode::kF32 ? KvType::kF32 : KvType::kF16;
+KvSettings KvSettingsFor(const Backend& backend, const std::string& kv, int64_t min_tokens) {
+  KvSettings settings = KvSettingsFor(backend.activations());
+  settings.min_tokens = min_tokens;
+  if (kv.empty()) return settings;
+  const Result<KvSettings> parsed = ParseKvSettings(kv, settings);
+  TQ_CHECK(parsed.ok());
+  return parsed.value();
 }
 
 std::vector<float> Logits(const Loaded& loaded, const std::vector<int32_t>& ids, int64_t chunk,
                           std::vector<std::vector<float>>* hidden) {
-  auto runner = ForwardRunner::Create(*loaded.model, *loaded.backend, KvTypeFor(*loaded.backend),
-                                      static_cast<int64_t>(ids.size()));
+  auto runner =
+      ForwardRunner::Create(*loaded.model, *loaded.backend, KvSettingsFor(*loaded.backend),
+                            static_cast<int64_t>(ids.size()));
   TQ_CHECK(runner.ok());
   std::vector<float> logits;
   TQ_CHECK((*runner)->Append(ids, chunk, &logits, hidden).ok());
@@ -31,9 +37,11 @@ std::vector<float> Logits(const Loaded& loaded, const std::vector<int32_t>& ids,
 }
 
 std::vector<int32_t> Greedy(const Loaded& loaded, std::vector<int32_t> prompt, int count,
-                            const std::vector<int32_t>& never) {
+                            const std::vector<int32_t>& never,
+                            const std::optional<KvSettings>& kv) {
   const auto vocab = static_cast<size_t>(loaded.model->spec().vocab_size);
-  auto runner = ForwardRunner::Create(*loaded.model, *loaded.backend, KvTypeFor(*loaded.backend),
+  auto runner = ForwardRunner::Create(*loaded.model, *loaded.backend,
+                                      kv.value_or(KvSettingsFor(*loaded.backend)),
                                       static_cast<int64_t>(prompt.size()) + count);
   TQ_CHECK(runner.ok());
   std::vector<int32_t> out;

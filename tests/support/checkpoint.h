@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,9 @@ struct Loaded {
 Result<Loaded> LoadOn(const std::string& path, const std::string& backend,
                       const BackendOptions& options);
 
-KvType KvTypeFor(const Backend& backend);  // f32 in parity mode, else f16
+// kv: what ParseKvSettings reads; "": f32 in parity mode, else f16. `exact` is one of these.
+KvSettings KvSettingsFor(const Backend& backend, const std::string& kv = "",
+                         int64_t min_tokens = 0);
 
 // All logits of `ids`, computed in pieces of `chunk` tokens (0: all at once).
 std::vector<float> Logits(const Loaded& loaded, const std::vector<int32_t>& ids, int64_t chunk = 0,
@@ -32,7 +35,8 @@ std::vector<float> Logits(const Loaded& loaded, const std::vector<int32_t>& ids,
 
 // `count` greedy tokens after `prompt`; ids in `never` are not taken.
 std::vector<int32_t> Greedy(const Loaded& loaded, std::vector<int32_t> prompt, int count,
-                            const std::vector<int32_t>& never);
+                            const std::vector<int32_t>& never,
+                            const std::optional<KvSettings>& kv = {});
 
 // One safetensors file of expected values.
 class TensorFile {

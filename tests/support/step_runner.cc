@@ -22,10 +22,11 @@ class EmbeddingCopier : public HiddenObserver {
 
 }  // namespace
 
-StepRunner::StepRunner(const Loaded& loaded, int num_sequences, int64_t max_tokens)
+StepRunner::StepRunner(const Loaded& loaded, int num_sequences, int64_t max_tokens,
+                       const std::optional<KvSettings>& kv)
     : loaded_(loaded), pages_(static_cast<size_t>(num_sequences)) {
   const int64_t pages = KvCache::PagesFor(max_tokens);
-  auto cache = KvCache::Create(loaded.model->Needs(KvTypeFor(*loaded.backend)),
+  auto cache = KvCache::Create(loaded.model->Needs(kv.value_or(KvSettingsFor(*loaded.backend))),
                                pages * num_sequences, num_sequences);
   TQ_CHECK(cache.ok());
   // Dealt out in turn, so that no sequence has neighbouring pages.

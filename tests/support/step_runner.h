@@ -1,6 +1,7 @@
 // Steps of one or more sequences straight through Model::Forward, all logits kept.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "support/checkpoint.h"
@@ -10,7 +11,8 @@ namespace tq::test {
 class StepRunner {
  public:
   // loaded must outlive the runner.
-  StepRunner(const Loaded& loaded, int num_sequences, int64_t max_tokens);
+  StepRunner(const Loaded& loaded, int num_sequences, int64_t max_tokens,
+             const std::optional<KvSettings>& kv = {});
 
   // New tokens of a sequence, behind its first `start`.
   struct Piece {

@@ -24,6 +24,12 @@ constexpr int64_t kScoreTiles = 16;
 int64_t DivideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t RoundUp(int64_t a, int64_t unit) { return DivideUp(a, unit) * unit; }
 
+// Keys and values of one type that kernels/attention.cc reads.
+bool IsPlain(const KvLayout& layout) {
+  const KvFormat format = layout.k_format();
+  return layout.v_format() == format && (format == KvFormat::kF16 || format == KvFormat::kF32);
+}
+
 // Items (heads of one KV head x tokens) per attention task. With a KV head for very many query
 // heads the tokens alone would not keep all threads busy.
 int64_t ItemsPerTask(const AttentionArgs& args, int num_threads) {
@@ -35,6 +41,28 @@ int64_t ItemsPerTask(const AttentionArgs& args, int num_threads) {
   const int64_t fair = DivideUp(num_tokens * args.num_heads, int64_t{4} * num_threads);
   return std::min(RoundUp(std::max(fair, kSharedQueries), kSharedQueries), most);
 }
+
+// Floats of one thread.
+int64_t AttentionWork(const FloatOps& floats, bool integers, const AttentionArgs& args,
+                      int64_t items) {
+  return RoundUp(IsPlain(args.layout) ? floats.attention_work(args, items)
+                                      : floats.packed_attention_work(args, integers, items),
+                 16);
+}
+
+// What an index selection of one sequence needs.
+struct SelectBuffers {
+  SelectBuffers(const SequencePlan& sequence, int num_threads, Scratch& scratch)
+      : length(RoundUp(sequence.start_position + sequence.num_tokens, kPageTokens)),
+        batch(std::clamp<int64_t>(kScores / length, 1, sequence.num_tokens)),
+        scores(scratch.Alloc<float>(static_cast<size_t>(batch * length))),
+        keys(scratch.Alloc<uint64_t>(static_cast<size_t>(num_threads * length))) {}
+
+  int64_t length;
+  int64_t batch;  // tokens at a time
+  float* scores;
+  uint64_t* keys;
+};
 
 // The positions [begin, end).
 void SelectRange(uint64_t* selected, int64_t begin, int64_t end) {
@@ -77,8 +105,10 @@ void SelectBest(const IndexSelectArgs& args, const float* scores, int64_t positi
 
 // Tasks are pieces of a sequence x one KV head. They differ in length; the longest last would leave
 // a thread waiting, so late tokens go first.
-void CpuAttention(const FloatOps& floats, const AttentionArgs& args, ThreadPool& pool,
+void CpuAttention(const PackedKernels& kernels, const AttentionArgs& args, ThreadPool& pool,
                   Scratch& scratch) {
+  const FloatOps& floats = *kernels.floats;
+  const bool plain = IsPlain(args.layout);
   const ScratchScope scope(scratch);
   const std::vector<SequencePlan>& sequences = args.plan->sequences;
   const int64_t num_kv_heads = args.layout.num_kv_heads;
@@ -88,7 +118,7 @@ void CpuAttention(const FloatOps& floats, const AttentionArgs& args, ThreadPool&
   for (const SequencePlan& sequence : sequences) {
     num_pieces += DivideUp(sequence.num_tokens * heads, items);
   }
-  const int64_t work_floats = RoundUp(floats.attention_work(args, items), 16);
+  const int64_t work_floats = AttentionWork(floats, kernels.integers, args, items);
   float* work = scratch.Alloc<float>(static_cast<size_t>(work_floats * pool.num_threads()));
   const int64_t num_tasks = num_pieces * num_kv_heads;
   ForTasks(pool, num_tasks, [&](int64_t i, int thread) {
@@ -98,8 +128,15 @@ void CpuAttention(const FloatOps& floats, const AttentionArgs& args, ThreadPool&
       const int64_t num_items = sequence.num_tokens * heads;
       const int64_t pieces = DivideUp(num_items, items);
       if (piece < pieces) {
-        floats.attention(args, sequence, piece * items, std::min((piece + 1) * items, num_items),
-                         static_cast<int>(task % num_kv_heads), work + thread * work_floats);
+        const int64_t begin = piece * items;
+        const int64_t end = std::min(begin + items, num_items);
+        const int kv_head = static_cast<int>(task % num_kv_heads);
+        float* own = work + thread * work_floats;
+        if (plain) {
+          floats.attention(args, sequence, begin, end, kv_head, own);
+        } else {
+          floats.packed_attention(args, kernels, sequence, begin, end, kv_head, own);
+        }
         return;
       }
       piece -= pieces;
@@ -112,12 +149,13 @@ void CpuIndexSelect(const FloatOps& floats, const IndexSelectArgs& args, ThreadP
                     Scratch& scratch) {
   for (const SequencePlan& sequence : args.plan->sequences) {
     const ScratchScope scope(scratch);
-    const int64_t length = RoundUp(sequence.start_position + sequence.num_tokens, kPageTokens);
-    const int64_t batch = std::clamp<int64_t>(kScores / length, 1, sequence.num_tokens);
+    const SelectBuffers buffers(sequence, pool.num_threads(), scratch);
+    const int64_t length = buffers.length;
+    const int64_t batch = buffers.batch;
     const int64_t num_tiles = length / kPageTokens;
     const int64_t pieces = DivideUp(num_tiles, kScoreTiles);
-    float* scores = scratch.Alloc<float>(static_cast<size_t>(batch * length));
-    uint64_t* keys = scratch.Alloc<uint64_t>(static_cast<size_t>(pool.num_threads() * length));
+    float* scores = buffers.scores;
+    uint64_t* keys = buffers.keys;
     for (int64_t first = 0; first < sequence.num_tokens; first += batch) {
       const int64_t count = std::min(batch, sequence.num_tokens - first);
       ForTasks(pool, count * pieces, [&](int64_t task, int) {
@@ -135,6 +173,22 @@ void CpuIndexSelect(const FloatOps& floats, const IndexSelectArgs& args, ThreadP
                    keys + thread * length, args.selected + token * args.selected_stride);
       });
     }
+  }
+}
+
+void ReserveAttention(const FloatOps& floats, bool integers, const AttentionArgs& args,
+                      int num_threads, Scratch& scratch) {
+  const ScratchScope scope(scratch);
+  const int64_t work_floats =
+      AttentionWork(floats, integers, args, ItemsPerTask(args, num_threads));
+  scratch.Alloc<float>(static_cast<size_t>(work_floats * num_threads));
+}
+
+void ReserveIndexSelect(const IndexSelectArgs& args, int num_threads, Scratch& scratch) {
+  for (const SequencePlan& sequence : args.plan->sequences) {
+    const ScratchScope scope(scratch);
+    const SelectBuffers buffers(sequence, num_threads, scratch);
+    static_cast<void>(buffers);
   }
 }
 

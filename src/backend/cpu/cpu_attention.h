@@ -9,9 +9,14 @@
 
 namespace tq {
 
-void CpuAttention(const FloatOps& floats, const AttentionArgs& args, ThreadPool& pool,
+void CpuAttention(const PackedKernels& kernels, const AttentionArgs& args, ThreadPool& pool,
                   Scratch& scratch);
 void CpuIndexSelect(const FloatOps& floats, const IndexSelectArgs& args, ThreadPool& pool,
                     Scratch& scratch);
+
+// Take the scratch memory that these would, for its time. For plans. integers: as in PackedKernels.
+void ReserveAttention(const FloatOps& floats, bool integers, const AttentionArgs& args,
+                      int num_threads, Scratch& scratch);
+void ReserveIndexSelect(const IndexSelectArgs& args, int num_threads, Scratch& scratch);
 
 }  // namespace tq

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "backend/cpu/cpu_attention.h"
+#include "backend/cpu/cpu_kv_append.h"
 #include "backend/cpu/cpu_matmul.h"
+#include "backend/cpu/cpu_sizing.h"
 #include "backend/cpu/cpu_weight.h"
 #include "backend/cpu/isa.h"
 #include "backend/cpu/task_queue.h"
@@ -29,12 +31,17 @@ class CpuBackend : public Backend {
         activations_(options.activations),
         kernels_{GetFloatOps(isa), GetIntOps(isa)},
         floats_(kernels_.floats),
-        pool_(options.num_threads) {}
+        pool_(options.num_threads),
+        append_work_(static_cast<size_t>(pool_.num_threads())) {}
 
   std::string_view name() const override { return "cpu"; }
   std::string_view isa() const override { return IsaName(isa_); }
   ActivationMode activations() const override { return activations_; }
   int num_threads() const override { return pool_.num_threads(); }
+
+  std::unique_ptr<Backend> Sizing() const override {
+    return MakeCpuSizing(isa_, activations_, num_threads());
+  }
 
   Result<std::unique_ptr<Weight>> Prepare(const StoredMatrix& stored) override {
     TQ_RETURN_IF_ERROR(CheckStoredMatrix(stored));
@@ -84,14 +91,15 @@ class CpuBackend : public Backend {
   }
 
   void KvAppend(const KvAppendArgs& args) override {
-    for (const SequencePlan& sequence : args.plan->sequences) {
-      ForEach(sequence.num_tokens, int64_t{2} * args.layout.num_kv_heads * args.layout.head_dim,
-              [&](int64_t i) { AppendToken(args, sequence, i); });
-    }
+    CpuKvAppend({&floats_, &kernels_.ints, false, &rotations_.OfKeys(args.layout),
+                 &rotations_.OfValues(args.layout)},
+                args, pool_, append_work_);
   }
 
   void Attention(const AttentionArgs& args, Scratch& scratch) override {
-    CpuAttention(floats_, args, pool_, scratch);
+    CpuAttention({&floats_, &kernels_.ints, activations_ == ActivationMode::kInt8,
+                  &rotations_.OfKeys(args.layout), &rotations_.OfValues(args.layout)},
+                 args, pool_, scratch);
   }
   void IndexSelect(const IndexSelectArgs& args, Scratch& scratch) override {
     CpuIndexSelect(floats_, args, pool_, scratch);
@@ -223,21 +231,6 @@ class CpuBackend : public Backend {
     for (size_t i = 0; i < n; ++i) out[i] = out[i] * scale;
   }
 
-  void AppendToken(const KvAppendArgs& args, const SequencePlan& sequence, int64_t i) const {
-    const KvLayout& layout = args.layout;
-    const int64_t position = sequence.start_position + i;
-    std::byte* page = args.pages + sequence.pages[position / kPageTokens] * layout.page_bytes();
-    const bool own = layout.values == KvValues::kOwn;
-    for (int64_t g = 0; g < layout.num_kv_heads; ++g) {
-      std::byte* k_tile = page + g * layout.head_bytes();
-      const int64_t row = (sequence.first_token + i) * layout.num_kv_heads + g;
-      floats_.kv_append(layout.type == KvType::kF16, layout.head_dim, own ? layout.v_head_dim : 0,
-                        k_tile, k_tile + layout.k_tile_bytes(), position % kPageTokens,
-                        args.k + row * layout.head_dim,
-                        own ? args.v + row * layout.v_head_dim : nullptr);
-    }
-  }
-
   Isa isa_;
   ActivationMode activations_;
   CpuKernels kernels_;
@@ -245,6 +238,8 @@ class CpuBackend : public Backend {
   ThreadPool pool_;
   WeightArena arena_;
   std::vector<float> router_work_;
+  KvRotations rotations_;
+  std::vector<KvRowWork> append_work_;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backend/cpu/cpu_matmul_job.h"
 #include "codec/codec.h"
 
 namespace tq {
@@ -15,159 +16,19 @@ constexpr int64_t kActivationBytes = int64_t{1} << 20;
 // Columns of 16 rows that are decoded at a time: a multiple of every format's block.
 constexpr int64_t kPanelColumns = 256;
 
-// One matrix of the call with its prepared activations: int8 passes or f32 rows.
-struct Job {
-  const MatMulArgs* args;
-  const CpuWeight* weight;
-  // integer()
-  int8_t* q;
-  float* sx;
-  int32_t* corr;
-  int32_t* qsum;    // grids
-  int32_t omitted;  // OmittedInteger
-  // otherwise
-  float* x;
-  int64_t ldx;
-  bool is_prepared;  // by an earlier job, whose arrays these are
-
-  int64_t num_groups() const { return weight->num_groups(); }
-  bool is_grid() const { return weight->layout() == CpuWeight::Layout::kGridTiles; }
-  int64_t num_blocks() const {
-    return (weight->cols() + weight->activation_block() - 1) / weight->activation_block();
-  }
-};
-
-// What one thread needs while it works.
-struct Workspace {
-  float* row;     // [K]
-  int8_t* codes;  // [K]
-  float* scales;  // [K / 16]
-  float* panel;   // [K][16], null when no matrix needs one
-  float* grid;    // scales and mins of two tiles, null when no matrix is a grid
-};
-
 bool NeedsPanel(const CpuWeight& weight) {
   return !weight.integer() && weight.layout() != CpuWeight::Layout::kFloatTiles;
 }
 
-// What the kernel leaves out of every integer: the sums start with this times the sum of q.
-int OmittedInteger(const CpuWeight& weight, const IntOps& ints) {
-  if (weight.layout_bits() == 8) return weight.grid().offset + (ints.unsigned_bytes ? 0 : 128);
-  const auto& integers = weight.integers().integers;
-  if (!ints.unsigned_table) return 0;
-  return std::min<int>(0, *std::min_element(integers.begin(), integers.end()));
-}
-
-// Both matrices see the same activations in the same form: experts of a stack, for a single token.
-bool PrepareAlike(const Job& a, const Job& b) {
-  const CpuWeight& v = *a.weight;
-  const CpuWeight& w = *b.weight;
-  if (a.args->x != b.args->x || a.args->num_tokens != b.args->num_tokens) return false;
-  if (v.cols() != w.cols() || v.rotated() != w.rotated() || v.integer() != w.integer())
-    return false;
-  if (v.rotated() && v.signs() != w.signs()) return false;
-  if (!v.integer()) return true;
-  return a.is_grid() == b.is_grid() && v.group() == w.group() &&
-         v.activation_block() == w.activation_block() && a.omitted == b.omitted;
-}
-
-// earlier: the jobs before this one.
-Job MakeJob(const MatMulArgs& args, std::span<const Job> earlier, const IntOps& ints,
-            Scratch& scratch) {
-  Job job{};
-  job.args = &args;
-  job.weight = static_cast<const CpuWeight*>(args.weight);
-  if (job.weight->integer()) job.omitted = OmittedInteger(*job.weight, ints);
-  constexpr size_t kLookBack = 4;
-  for (size_t i = earlier.size(); i > 0 && i + kLookBack > earlier.size(); --i) {
-    const Job& other = earlier[i - 1];
-    if (!PrepareAlike(other, job)) continue;
-    Job same = other;
-    same.args = job.args;
-    same.weight = job.weight;
-    same.is_prepared = true;
-    return same;
-  }
-  const int64_t cols = job.weight->cols();
-  if (job.weight->integer()) {
-    job.q = scratch.Alloc<int8_t>(static_cast<size_t>(args.num_tokens * cols));
-    job.sx = scratch.Alloc<float>(static_cast<size_t>(args.num_tokens * job.num_blocks()));
-    job.corr = scratch.Alloc<int32_t>(static_cast<size_t>(args.num_tokens * job.num_groups()));
-    if (job.is_grid()) {
-      job.qsum = scratch.Alloc<int32_t>(static_cast<size_t>(args.num_tokens * job.num_groups()));
-    }
-  } else {
-    job.ldx = (cols + 15) / 16 * 16;
-    job.x = scratch.Alloc<float>(static_cast<size_t>(args.num_tokens * job.ldx));
-  }
-  return job;
-}
-
-// Where token `token` lives among the passes of up to 8 tokens.
-struct Place {
-  int64_t first;  // token of its pass
-  int64_t token_in_pass;
-  int64_t tokens_in_pass;
-};
-
-Place PlaceOf(int64_t token, int64_t num_tokens) {
-  const int64_t first = token / kMaxTokensPerPass * kMaxTokensPerPass;
-  return {first, token - first, std::min(kMaxTokensPerPass, num_tokens - first)};
-}
-
-// Spreads one token's codes, scales and group sums over its pass.
-void PackToken(const Job& job, int64_t token, const int8_t* codes, const float* scales) {
-  const CpuWeight& weight = *job.weight;
-  const int64_t cols = weight.cols();
-  const int64_t group = weight.group();
-  const Place place = PlaceOf(token, job.args->num_tokens);
-  int8_t* q = job.q + place.first * cols;
-  if (q != codes) {
-    for (int64_t k = 0; k < cols; k += 4) {
-      std::memcpy(q + k * place.tokens_in_pass + place.token_in_pass * 4, codes + k, 4);
-    }
-  }
-  float* sx = job.sx + place.first * job.num_blocks();
-  for (int64_t b = 0; b < job.num_blocks(); ++b) {
-    sx[b * place.tokens_in_pass + place.token_in_pass] = scales[b];
-  }
-  const int64_t at = place.first * job.num_groups() + place.token_in_pass;
-  for (int64_t g = 0; g < job.num_groups(); ++g) {
-    int32_t sum = 0;
-    for (int64_t k = 0; k < group; ++k) sum += codes[g * group + k];
-    job.corr[at + g * place.tokens_in_pass] = job.omitted * sum;
-    if (job.is_grid()) job.qsum[at + g * place.tokens_in_pass] = sum;
-  }
-}
-
-void PrepareToken(const Job& job, const CpuKernels& kernels, int64_t token, const Workspace& work) {
-  const CpuWeight& weight = *job.weight;
-  const int64_t cols = weight.cols();
-  const float* x = job.args->x + token * cols;
-  float* row = weight.integer() ? work.row : job.x + token * job.ldx;
-  if (!weight.integer() || weight.rotated()) std::copy(x, x + cols, row);
-  if (weight.rotated()) {
-    kernels.floats.rotate_row(row, weight.signs(), cols, weight.hadamard().m,
-                              weight.hadamard().pow2);
-    x = row;
-  }
-  if (!weight.integer()) return;
-  // A single token's pass has the order of the plain row.
-  const bool alone = PlaceOf(token, job.args->num_tokens).tokens_in_pass == 1;
-  int8_t* codes = alone ? job.q + token * cols : work.codes;
-  float* scales = alone ? job.sx + token * job.num_blocks() : work.scales;
-  kernels.floats.quantize_row(x, cols, weight.activation_block(), codes, scales);
-  PackToken(job, token, codes, scales);
-}
-
-int64_t TokensAtOnce(const Job& job) {
+int64_t TokensAtOnce(const MatMulJob& job) {
+  if (job.wide) return kWideTokensAtOnce;
   const int64_t bytes = job.weight->cols() * (job.weight->integer() ? 1 : 4);
   return std::clamp<int64_t>(kActivationBytes / bytes, 32, 512) / kMaxTokensPerPass *
          kMaxTokensPerPass;
 }
 
-void IntegerTiles(const Job& job, const IntOps& ints, int64_t tile_begin, int64_t tile_end,
-                  const Workspace& work) {
+void IntegerTiles(const MatMulJob& job, const IntOps& ints, int64_t tile_begin, int64_t tile_end,
+                  const MatMulWorkspace& work) {
   const CpuWeight& weight = *job.weight;
   const int64_t at_once = TokensAtOnce(job);
   for (int64_t token = 0; token < job.args->num_tokens; token += at_once) {
@@ -182,21 +43,23 @@ void IntegerTiles(const Job& job, const IntOps& ints, int64_t tile_begin, int64_
         .num_rows = weight.rows(),
         .num_cols = weight.cols(),
         .block = weight.activation_block(),
-        .q = job.q + token * weight.cols(),
+        .q = job.q + (job.wide ? token / kWideTokens * WidePassBytes(weight.cols())
+                               : token * weight.cols()),
         .sx = job.sx + token * job.num_blocks(),
         .corr = job.corr + token * job.num_groups(),
-        .qsum = job.is_grid() ? job.qsum + token * job.num_groups() : nullptr,
-        .scale_work = work.grid,
+        .qsum = job.qsum + token * job.num_groups(),
+        .scale_work = work.scales_and_sums,
         .num_tokens = std::min(at_once, job.args->num_tokens - token),
         .bias = job.args->bias,
         .y = job.args->y + token * weight.rows(),
         .ldy = weight.rows(),
     };
-    ints.matmul(args, tile_begin, tile_end);
+    (job.wide ? ints.matmul_wide : ints.matmul)(args, tile_begin, tile_end);
   }
 }
 
-void FloatTiles(const Job& job, const FloatOps& floats, int64_t tile_begin, int64_t tile_end) {
+void FloatTiles(const MatMulJob& job, const FloatOps& floats, int64_t tile_begin,
+                int64_t tile_end) {
   const CpuWeight& weight = *job.weight;
   const int64_t at_once = TokensAtOnce(job);
   for (int64_t token = 0; token < job.args->num_tokens; token += at_once) {
@@ -217,7 +80,8 @@ void FloatTiles(const Job& job, const FloatOps& floats, int64_t tile_begin, int6
 }
 
 // 16 rows of a coded matrix as an f32 tile.
-void DecodePanel(const Job& job, const CpuKernels& kernels, int64_t tile, const Workspace& work) {
+void DecodePanel(const MatMulJob& job, const CpuKernels& kernels, int64_t tile,
+                 const MatMulWorkspace& work) {
   const CpuWeight& weight = *job.weight;
   const int64_t cols = weight.cols();
   if (weight.layout() == CpuWeight::Layout::kCodeTiles) {
@@ -239,8 +103,8 @@ void DecodePanel(const Job& job, const CpuKernels& kernels, int64_t tile, const 
   }
 }
 
-void PanelTiles(const Job& job, const CpuKernels& kernels, int64_t tile_begin, int64_t tile_end,
-                const Workspace& work) {
+void PanelTiles(const MatMulJob& job, const CpuKernels& kernels, int64_t tile_begin,
+                int64_t tile_end, const MatMulWorkspace& work) {
   const int64_t rows = job.weight->rows();
   for (int64_t tile = tile_begin; tile < tile_end; ++tile) {
     DecodePanel(job, kernels, tile, work);
@@ -262,14 +126,14 @@ void PanelTiles(const Job& job, const CpuKernels& kernels, int64_t tile_begin, i
 }
 
 // Share `share` of `num_shares` equal shares of all weight bytes, in whole tiles.
-void ComputeShare(std::span<const Job> jobs, const CpuKernels& kernels, int64_t share,
-                  int64_t num_shares, const Workspace& work) {
+void ComputeShare(std::span<const MatMulJob> jobs, const CpuKernels& kernels, int64_t share,
+                  int64_t num_shares, const MatMulWorkspace& work) {
   int64_t total = 0;
-  for (const Job& job : jobs) total += job.weight->bytes();
+  for (const MatMulJob& job : jobs) total += job.weight->bytes();
   const int64_t begin = total / num_shares * share;
   const int64_t end = share + 1 == num_shares ? total : total / num_shares * (share + 1);
   int64_t offset = 0;
-  for (const Job& job : jobs) {
+  for (const MatMulJob& job : jobs) {
     // The tiles that start inside [begin, end).
     const int64_t tile_bytes = job.weight->tile_bytes();
     const auto first_tile_at = [&](int64_t position) {
@@ -290,16 +154,22 @@ void ComputeShare(std::span<const Job> jobs, const CpuKernels& kernels, int64_t 
   }
 }
 
-std::span<Workspace> MakeWorkspaces(std::span<const Job> jobs, int num_threads, Scratch& scratch) {
+std::span<MatMulWorkspace> MakeWorkspaces(std::span<const MatMulJob> jobs, int num_threads,
+                                          Scratch& scratch) {
   int64_t row_cols = 0;
   int64_t panel_cols = 0;
-  int64_t grid_floats = 0;
-  for (const Job& job : jobs) {
+  int64_t int_floats = 0;
+  for (const MatMulJob& job : jobs) {
     row_cols = std::max(row_cols, job.weight->cols());
     if (NeedsPanel(*job.weight)) panel_cols = std::max(panel_cols, job.weight->cols());
-    if (job.is_grid()) grid_floats = std::max(grid_floats, GridWorkFloats(job.num_groups()));
+    if (job.wide) {
+      int_floats =
+          std::max(int_floats, WideWorkFloats(std::min(kWideTokensAtOnce, job.args->num_tokens)));
+    } else if (job.is_grid()) {
+      int_floats = std::max(int_floats, GridWorkFloats(job.num_groups()));
+    }
   }
-  Workspace* workspaces = scratch.Alloc<Workspace>(static_cast<size_t>(num_threads));
+  MatMulWorkspace* workspaces = scratch.Alloc<MatMulWorkspace>(static_cast<size_t>(num_threads));
   for (int i = 0; i < num_threads; ++i) {
     workspaces[i].row = scratch.Alloc<float>(static_cast<size_t>(row_cols));
     workspaces[i].codes = scratch.Alloc<int8_t>(static_cast<size_t>(row_cols));
@@ -307,33 +177,53 @@ std::span<Workspace> MakeWorkspaces(std::span<const Job> jobs, int num_threads, 
     workspaces[i].panel = panel_cols == 0
                               ? nullptr
                               : scratch.Alloc<float>(static_cast<size_t>(panel_cols * kTileRows));
-    workspaces[i].grid =
-        grid_floats == 0 ? nullptr : scratch.Alloc<float>(static_cast<size_t>(grid_floats));
+    workspaces[i].scales_and_sums =
+        int_floats == 0 ? nullptr : scratch.Alloc<float>(static_cast<size_t>(int_floats));
   }
   return {workspaces, static_cast<size_t>(num_threads)};
 }
 
+struct MatMulLayout {
+  std::span<const MatMulJob> jobs;
+  std::span<MatMulWorkspace> workspaces;
+  int64_t num_rows = 0;  // of activations to prepare
+};
+
+MatMulLayout LayOut(const CpuKernels& kernels, std::span<const MatMulArgs> args, int num_threads,
+                    Scratch& scratch) {
+  MatMulLayout out;
+  MatMulJob* all_jobs = scratch.Alloc<MatMulJob>(args.size());
+  size_t num_jobs = 0;
+  for (const MatMulArgs& one : args) {
+    if (one.num_tokens == 0) continue;
+    all_jobs[num_jobs] = MakeMatMulJob(one, {all_jobs, num_jobs}, kernels.ints, scratch);
+    if (!all_jobs[num_jobs].is_prepared) out.num_rows += one.num_tokens;
+    ++num_jobs;
+  }
+  out.jobs = {all_jobs, num_jobs};
+  out.workspaces = MakeWorkspaces(out.jobs, num_threads, scratch);
+  return out;
+}
+
 }  // namespace
+
+void ReserveMatMul(const CpuKernels& kernels, std::span<const MatMulArgs> args, int num_threads,
+                   Scratch& scratch) {
+  const ScratchScope scope(scratch);
+  LayOut(kernels, args, num_threads, scratch);
+}
 
 void CpuMatMul(const CpuKernels& kernels, std::span<const MatMulArgs> args, ThreadPool& pool,
                Scratch& scratch) {
   const ScratchScope scope(scratch);
-  Job* all_jobs = scratch.Alloc<Job>(args.size());
-  size_t num_jobs = 0;
-  int64_t num_rows = 0;  // of activations
-  for (const MatMulArgs& one : args) {
-    if (one.num_tokens == 0) continue;
-    all_jobs[num_jobs] = MakeJob(one, {all_jobs, num_jobs}, kernels.ints, scratch);
-    if (!all_jobs[num_jobs].is_prepared) num_rows += one.num_tokens;
-    ++num_jobs;
-  }
-  const std::span<const Job> jobs(all_jobs, num_jobs);
-  const std::span<Workspace> workspaces = MakeWorkspaces(jobs, pool.num_threads(), scratch);
+  const MatMulLayout layout = LayOut(kernels, args, pool.num_threads(), scratch);
+  const std::span<const MatMulJob> jobs = layout.jobs;
+  const std::span<MatMulWorkspace> workspaces = layout.workspaces;
 
   // A single row is prepared right here: ParallelFor starts no thread for one item.
-  pool.ParallelFor(num_rows, 1, [&](int64_t begin, int64_t end, int thread) {
+  pool.ParallelFor(layout.num_rows, 1, [&](int64_t begin, int64_t end, int thread) {
     int64_t first = 0;
-    for (const Job& job : jobs) {
+    for (const MatMulJob& job : jobs) {
       if (job.is_prepared) continue;
       const int64_t last = first + job.args->num_tokens;
       for (int64_t row = std::max(begin, first); row < std::min(end, last); ++row) {

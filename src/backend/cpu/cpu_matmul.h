@@ -21,4 +21,8 @@ struct CpuKernels {
 void CpuMatMul(const CpuKernels& kernels, std::span<const MatMulArgs> args, ThreadPool& pool,
                Scratch& scratch);
 
+// Takes the scratch memory that CpuMatMul would, for its time. For plans.
+void ReserveMatMul(const CpuKernels& kernels, std::span<const MatMulArgs> args, int num_threads,
+                   Scratch& scratch);
+
 }  // namespace tq

@@ -68,33 +68,46 @@ CpuWeight::CpuWeight(const StoredMatrix& stored, ActivationMode activations, Wei
 Result<std::unique_ptr<CpuWeight>> CpuWeight::Make(const StoredMatrix& stored,
                                                    ActivationMode activations, WeightArena& arena,
                                                    ThreadPool& pool) {
-  std::unique_ptr<CpuWeight> weight(new CpuWeight(stored, activations, arena));
-  if (weight->layout_ == Layout::kBlocks) {
-    weight->bytes_ = stored.rows * stored.payload_bytes() +
-                     (stored.biases != nullptr ? 2 : 1) * stored.scale_bytes();
-  }
+  std::unique_ptr<CpuWeight> weight = MakeSized(stored, activations, arena);
   TQ_RETURN_IF_ERROR(weight->Allocate(arena));
   weight->Fill(stored, pool);
   return weight;
 }
 
+std::unique_ptr<CpuWeight> CpuWeight::MakeSized(const StoredMatrix& stored,
+                                                ActivationMode activations, WeightArena& arena) {
+  std::unique_ptr<CpuWeight> weight(new CpuWeight(stored, activations, arena));
+  weight->SetBytes(stored);
+  return weight;
+}
+
+void CpuWeight::SetBytes(const StoredMatrix& stored) {
+  switch (layout_) {
+    case Layout::kFloatTiles:
+      bytes_ = num_tiles() * FloatTileBytes(float_type_, cols());
+      break;
+    case Layout::kCodeTiles:
+      bytes_ = code_bytes() + num_tiles() * num_groups() * kTileRows * 2;
+      break;
+    case Layout::kGridTiles: {
+      const int64_t factor_bytes = grid_->has_factors() ? num_groups() * kTileRows : 0;
+      const int64_t kinds = grid_->has_min ? 2 : 1;
+      bytes_ = code_bytes() + num_tiles() * kinds * (base_bytes() + factor_bytes);
+      break;
+    }
+    case Layout::kBlocks:
+      bytes_ = stored.rows * stored.payload_bytes() +
+               (stored.biases != nullptr ? 2 : 1) * stored.scale_bytes();
+      break;
+  }
+}
+
 Status CpuWeight::Allocate(WeightArena& arena) {
-  int64_t code_bytes = 0;
-  if (layout_ == Layout::kFloatTiles) bytes_ = num_tiles() * FloatTileBytes(float_type_, cols());
-  if (layout_ == Layout::kCodeTiles) {
-    code_bytes = num_tiles() * CodeTileBytes(layout_bits_, cols());
-    bytes_ = code_bytes + num_tiles() * (cols() / format().group) * kTileRows * 2;
-  }
-  if (layout_ == Layout::kGridTiles) {
-    code_bytes = num_tiles() * CodeTileBytes(layout_bits_, cols());
-    const int64_t factor_bytes = grid_->has_factors() ? num_groups() * kTileRows : 0;
-    const int64_t kinds = grid_->has_min ? 2 : 1;
-    bytes_ = code_bytes + num_tiles() * kinds * (base_bytes() + factor_bytes);
-  }
   TQ_ASSIGN_OR_RETURN(block_, arena.Allocate(static_cast<size_t>(bytes_)));
-  if (layout_ == Layout::kCodeTiles)
-    scales_ = reinterpret_cast<uint16_t*>(block_.data + code_bytes);
-  if (layout_ == Layout::kGridTiles) PlaceGridScales(block_.data + code_bytes);
+  if (layout_ == Layout::kCodeTiles) {
+    scales_ = reinterpret_cast<uint16_t*>(block_.data + code_bytes());
+  }
+  if (layout_ == Layout::kGridTiles) PlaceGridScales(block_.data + code_bytes());
   return Status::Ok();
 }
 

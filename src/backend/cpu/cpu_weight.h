@@ -52,6 +52,9 @@ class CpuWeight : public Weight {
   static Result<std::unique_ptr<CpuWeight>> Make(const StoredMatrix& stored,
                                                  ActivationMode activations, WeightArena& arena,
                                                  ThreadPool& pool);
+  // For plans: without memory; values are not read.
+  static std::unique_ptr<CpuWeight> MakeSized(const StoredMatrix& stored,
+                                              ActivationMode activations, WeightArena& arena);
 
   int64_t bytes() const override { return bytes_; }
   const char* kernel() const override;
@@ -98,12 +101,14 @@ class CpuWeight : public Weight {
 
  private:
   CpuWeight(const StoredMatrix& stored, ActivationMode activations, WeightArena& arena);
+  void SetBytes(const StoredMatrix& stored);
   Status Allocate(WeightArena& arena);
   void PlaceGridScales(std::byte* at);
   void Fill(const StoredMatrix& stored, ThreadPool& pool);
   void FillBlocks(const StoredMatrix& stored, ThreadPool& pool);
   void FillTile(const StoredMatrix& stored, int64_t tile);
   GridTile TileOf(int64_t tile) const;
+  int64_t code_bytes() const { return num_tiles() * CodeTileBytes(layout_bits_, cols()); }
   int64_t base_bytes() const;  // of one tile's bases of a grid
   void DecodeGridRow(int64_t row, float* out) const;
   int64_t element_bytes() const { return float_type_ == FloatType::kF32 ? 4 : 2; }

@@ -2,6 +2,8 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #elif defined(__aarch64__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
@@ -10,13 +12,26 @@
 namespace tq {
 namespace {
 
-constexpr Isa kAllIsas[] = {Isa::kAvx512, Isa::kAvx2, Isa::kNeon};
+constexpr Isa kAllIsas[] = {Isa::kAmx, Isa::kAvx512, Isa::kAvx2, Isa::kNeon};
 
 #if defined(__x86_64__)
 // Clang 16's built-in does not know this one.
 bool HasF16c() {
   unsigned eax, ebx, ecx, edx;
   return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+}
+
+// Tiles are large: the system keeps them for processes that have asked.
+bool HasAmx() {
+  unsigned eax, ebx, ecx, edx;
+  constexpr unsigned kTile = 1u << 24;
+  constexpr unsigned kInt8 = 1u << 25;
+  if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0) return false;
+  if ((edx & kTile) == 0 || (edx & kInt8) == 0) return false;
+  constexpr long kRequestPermission = 0x1023;
+  constexpr long kTileData = 18;
+  static const bool allowed = ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  return allowed;
 }
 #endif
 
@@ -26,10 +41,11 @@ bool HasIsa(Isa isa) {
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
                     __builtin_cpu_supports("bmi2") && HasF16c();
   if (isa == Isa::kAvx2) return avx2;
-  if (isa == Isa::kAvx512) {
-    return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vbmi");
+  if (isa == Isa::kAvx512 || isa == Isa::kAmx) {
+    return (isa == Isa::kAvx512 || HasAmx()) && avx2 && __builtin_cpu_supports("avx512f") &&
+           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni") &&
+           __builtin_cpu_supports("avx512vbmi");
   }
   return false;
 #elif defined(__aarch64__)
@@ -45,6 +61,7 @@ bool HasIsa(Isa isa) {
 const char* IsaName(Isa isa) {
   if (isa == Isa::kAvx2) return "avx2";
   if (isa == Isa::kAvx512) return "avx512";
+  if (isa == Isa::kAmx) return "amx";
   return "neon";
 }
 

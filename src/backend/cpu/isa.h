@@ -11,10 +11,11 @@ namespace tq {
 enum class Isa : uint8_t {
   kAvx2,    // AVX2, FMA, F16C
   kAvx512,  // F, BW, DQ, VL, VNNI, VBMI and kAvx2
+  kAmx,     // TILE, INT8 and kAvx512
   kNeon,    // armv8.2-a with dotprod
 };
 
-const char* IsaName(Isa isa);  // "avx2", "avx512", "neon"
+const char* IsaName(Isa isa);  // "avx2", "avx512", "amx", "neon"
 
 // Usable on this machine (processor and operating system), best first; empty on an older one.
 std::vector<Isa> DetectIsas();

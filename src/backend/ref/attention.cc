@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "backend/ref/pages.h"
+#include "backend/kv_rows.h"
 #include "backend/ref/ref_ops.h"
 #include "base/math.h"
 #include "tensor/half.h"
@@ -16,15 +16,6 @@ namespace {
 constexpr int64_t kSegment = 512;
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
-void Store(const KvLayout& layout, std::byte* tile, int64_t index, float value) {
-  if (layout.type == KvType::kF32) {
-    std::memcpy(tile + index * 4, &value, 4);
-    return;
-  }
-  const uint16_t bits = F32ToF16(value);
-  std::memcpy(tile + index * 2, &bits, 2);
-}
-
 // What one query has seen so far: of a segment, or of all segments.
 struct State {
   float max = kMinusInfinity;
@@ -32,11 +23,21 @@ struct State {
   std::vector<float> out;
 };
 
+// A head of one page.
+struct PageHead {
+  KvTile k_tile;
+  KvTile v_tile;
+  const std::byte* k;
+  const std::byte* v;
+};
+
 struct Query {
   const AttentionArgs& args;
   const std::vector<int32_t>& pages;
   int64_t head;
-  const float* q;
+  const float* q;           // rotated if keys are packed
+  const ActivationRow* q8;  // the same in int8, where keys are integers; else null
+  bool integer_values;
   int64_t first;  // visible positions [first, last],
   int64_t last;
   const uint64_t* selected;  // and, with this, only those whose bit is set
@@ -52,33 +53,137 @@ struct Query {
     }
     return false;
   }
-  const std::byte* KeyTile(int64_t tile) const {
+  PageHead Page(int64_t tile) const {
     const int64_t kv_head = head / (args.num_heads / args.layout.num_kv_heads);
-    return args.pages + pages[tile] * args.layout.page_bytes() + kv_head * args.layout.head_bytes();
+    return HeadOfPage(args.layout, args.pages, args.exact, pages[tile], tile, kv_head);
   }
-  float Value(int64_t tile, int64_t slot, int64_t dim) const {
-    const KvLayout& layout = args.layout;
-    if (layout.values == KvValues::kKeyPrefix) {
-      return LoadElement(layout, KeyTile(tile), KeyIndex(slot, dim));
-    }
-    return LoadElement(layout, KeyTile(tile) + layout.k_tile_bytes(),
-                       slot * layout.v_head_dim + dim);
+  static PageHead HeadOfPage(const KvLayout& layer, const std::byte* pages,
+                             const KvExactPages& exact, int32_t page, int64_t index,
+                             int64_t kv_head) {
+    const bool is_exact = index < layer.num_exact_pages();
+    const KvLayout layout = is_exact ? layer.exact_layout() : layer;
+    const std::byte* base = is_exact ? exact.base + exact.slots[page] * layout.page_bytes()
+                                     : pages + page * layout.page_bytes();
+    const std::byte* k = base + kv_head * layout.head_bytes();
+    return {layout.k_tile(), layout.v_tile(), k, k + layout.k_tile_bytes()};
   }
 };
 
 // What exponents are taken relative to: the maximum, or 0 while every score is -inf.
 float Shift(float max) { return max == kMinusInfinity ? 0.0f : max; }
 
+bool IsInteger(const KvTile& tile) { return tile.kind == KvTile::Kind::kCodeTiles; }
+
+int32_t IntegerOf(const KvTile& tile, uint8_t code) {
+  return tile.format == KvFormat::kInt8 ? code - 128 : KvIntegersOf(tile.format).integers[code];
+}
+
+// Codes and scales of one row.
+struct Codes {
+  std::vector<uint8_t> codes;
+  std::vector<float> scales;
+  Codes(const KvTile& tile, const std::byte* bytes, int64_t slot)
+      : codes(static_cast<size_t>(tile.dim)), scales(static_cast<size_t>(tile.num_groups() + 1)) {
+    if (tile.kind != KvTile::Kind::kFloats) {
+      LoadKvCodes(tile, bytes, slot, codes.data(), scales.data());
+    }
+  }
+};
+
+std::vector<float> Row(const KvTile& tile, const std::byte* bytes, int64_t slot) {
+  std::vector<uint8_t> codes(static_cast<size_t>(tile.dim));
+  std::vector<float> scales(static_cast<size_t>(tile.num_groups()));
+  std::vector<float> row(static_cast<size_t>(tile.dim));
+  LoadKvRow(tile, bytes, slot, codes.data(), scales.data(), row.data());
+  return row;
+}
+
+// The MatMul rule for int8 activations.
+float IntegerDot(const KvTile& tile, const Codes& key, const ActivationRow& q) {
+  float y = 0.0f;
+  for (int64_t begin = 0; begin < tile.dim; begin += q.block) {
+    float p = 0.0f;
+    for (int64_t g = begin; g < std::min<int64_t>(begin + q.block, tile.dim); g += tile.group) {
+      int32_t sum = 0;
+      for (int64_t d = g; d < g + tile.group; ++d) {
+        sum += IntegerOf(tile, key.codes[static_cast<size_t>(d)]) * q.q[static_cast<size_t>(d)];
+      }
+      p = std::fma(key.scales[static_cast<size_t>(g / tile.group)], static_cast<float>(sum), p);
+    }
+    y = std::fma(q.scale[static_cast<size_t>(begin / q.block)], p, y);
+  }
+  return y * KvIntegersOf(tile.format).step;
+}
+
+float Score(const Query& query, const PageHead& page, int64_t slot) {
+  const float scale = query.args.scale;
+  if (query.q8 != nullptr && IsInteger(page.k_tile)) {
+    return IntegerDot(page.k_tile, Codes(page.k_tile, page.k, slot), *query.q8) * scale;
+  }
+  const std::vector<float> key = Row(page.k_tile, page.k, slot);
+  return FloatDot(key.data(), query.q, query.args.layout.head_dim) * scale;
+}
+
+// o[d] = o[d] * decay + sum over j of p_j * v_j[d], values as f32.
+void AddValues(const Query& query, const PageHead& page, int64_t tile,
+               const std::array<float, kPageTokens>& p, float decay, std::vector<float>& out) {
+  const bool prefix = query.args.layout.values == KvValues::kKeyPrefix;
+  for (float& o : out) o = o * decay;
+  for (int64_t j = 0; j < kPageTokens; ++j) {
+    if (!query.Visible(tile, j)) continue;
+    const std::vector<float> value =
+        prefix ? Row(page.k_tile, page.k, j) : Row(page.v_tile, page.v, j);
+    for (size_t d = 0; d < out.size(); ++d) out[d] = std::fma(p[j], value[d], out[d]);
+  }
+}
+
+// The same with integers: the scales go into the weights, which are quantized for each group.
+void AddIntegerValues(const PageHead& page, const std::array<float, kPageTokens>& p, float decay,
+                      std::vector<float>& out) {
+  const KvTile& tile = page.v_tile;
+  const float range = KvWeightRange(tile.format);
+  const float unit = KvIntegersOf(tile.format).step / range;
+  std::vector<Codes> rows;
+  for (int64_t j = 0; j < kPageTokens; ++j) rows.emplace_back(tile, page.v, j);
+  for (int64_t g = 0; g < tile.num_groups(); ++g) {
+    std::array<float, kPageTokens> w;
+    float max = 0.0f;
+    for (int64_t j = 0; j < kPageTokens; ++j) {
+      w[j] =
+          p[j] == 0.0f ? 0.0f : p[j] * rows[static_cast<size_t>(j)].scales[static_cast<size_t>(g)];
+      max = std::max(max, w[j]);
+    }
+    const bool empty = max < kMinActivation;
+    const float factor = empty ? 0.0f : range / max;
+    const float back = empty ? 0.0f : max * unit;
+    std::array<int32_t, kPageTokens> u;
+    for (int64_t j = 0; j < kPageTokens; ++j) {
+      u[j] = static_cast<int32_t>(std::nearbyint(w[j] * factor));
+    }
+    for (int64_t d = g * tile.group; d < (g + 1) * tile.group; ++d) {
+      int32_t high = 0, low = 0;
+      for (int64_t j = 0; j < kPageTokens; ++j) {
+        const int32_t c =
+            IntegerOf(tile, rows[static_cast<size_t>(j)].codes[static_cast<size_t>(d)]);
+        const bool halves = tile.format == KvFormat::kInt8;
+        high += halves ? (u[j] >> 7) * c : 0;
+        low += (halves ? u[j] & 127 : u[j]) * c;
+      }
+      const float sum = std::fma(128.0f, static_cast<float>(high), static_cast<float>(low));
+      float& o = out[static_cast<size_t>(d)];
+      o = std::fma(sum, back, o * decay);
+    }
+  }
+}
+
 void AddTile(const Query& query, int64_t tile, bool first_tile, State& state) {
-  const KvLayout& layout = query.args.layout;
-  std::vector<float> key(static_cast<size_t>(layout.head_dim));
+  const PageHead page = query.Page(tile);
   std::array<float, kPageTokens> p;
   float max = state.max;
   for (int64_t j = 0; j < kPageTokens; ++j) {
     p[j] = kMinusInfinity;
     if (!query.Visible(tile, j)) continue;
-    LoadKey(layout, query.KeyTile(tile), j, key.data());
-    p[j] = FloatDot(key.data(), query.q, layout.head_dim) * query.args.scale;
+    p[j] = Score(query, page, j);
     max = std::max(max, p[j]);
   }
   for (float& value : p) value = value == kMinusInfinity ? 0.0f : Exp(value - Shift(max));
@@ -88,12 +193,10 @@ void AddTile(const Query& query, int64_t tile, bool first_tile, State& state) {
   }
   const float decay = first_tile ? 0.0f : Exp(state.max - Shift(max));
   state.sum = std::fma(state.sum, decay, lane[0]);
-  for (int64_t d = 0; d < layout.v_head_dim; ++d) {
-    float o = state.out[d] * decay;
-    for (int64_t j = 0; j < kPageTokens; ++j) {
-      if (query.Visible(tile, j)) o = std::fma(p[j], query.Value(tile, j, d), o);
-    }
-    state.out[d] = o;
+  if (query.integer_values && IsInteger(page.v_tile)) {
+    AddIntegerValues(page, p, decay, state.out);
+  } else {
+    AddValues(query, page, tile, p, decay, state.out);
   }
   state.max = max;
 }
@@ -146,31 +249,43 @@ void AttendHead(const Query& query, float* out) {
 
 }  // namespace
 
-void KvAppend(const KvAppendArgs& args) {
-  const KvLayout& layout = args.layout;
+void KvAppend(const KvAppendArgs& args, const KvRotation& k_rotation,
+              const KvRotation& v_rotation) {
+  const KvLayout& layer = args.layout;
+  KvRowWork work;
+  std::vector<float> row;
+  const auto store = [&](const KvTile& tile, const KvRotation& rotation, const float* values,
+                         int64_t slot, std::byte* bytes) {
+    row.assign(values, values + tile.dim);
+    for (const KvRotationPart& part : rotation) {
+      const auto dim = static_cast<size_t>(part.dim);
+      Rotate({row.data() + part.offset, dim}, {part.signs, dim});
+    }
+    StoreKvRow(tile, bytes, slot, row.data(), work);
+  };
   for (const SequencePlan& sequence : args.plan->sequences) {
     for (int64_t i = 0; i < sequence.num_tokens; ++i) {
       const int64_t position = sequence.start_position + i;
-      const int64_t slot = position % kPageTokens;
-      std::byte* page = args.pages + sequence.pages[position / kPageTokens] * layout.page_bytes();
-      const int64_t token = sequence.first_token + i;
-      for (int64_t g = 0; g < layout.num_kv_heads; ++g) {
-        std::byte* key_tile = page + g * layout.head_bytes();
-        const int64_t row = token * layout.num_kv_heads + g;
-        for (int64_t d = 0; d < layout.head_dim; ++d) {
-          Store(layout, key_tile, KeyIndex(slot, d), args.k[row * layout.head_dim + d]);
-        }
-        if (layout.values != KvValues::kOwn) continue;
-        for (int64_t d = 0; d < layout.v_head_dim; ++d) {
-          Store(layout, key_tile + layout.k_tile_bytes(), slot * layout.v_head_dim + d,
-                args.v[row * layout.v_head_dim + d]);
-        }
+      const int64_t index = position / kPageTokens;
+      for (int64_t g = 0; g < layer.num_kv_heads; ++g) {
+        const PageHead page = Query::HeadOfPage(
+            layer, args.pages, args.exact, sequence.pages[static_cast<size_t>(index)], index, g);
+        const int64_t token = (sequence.first_token + i) * layer.num_kv_heads + g;
+        const int64_t slot = position % kPageTokens;
+        store(page.k_tile, k_rotation, args.k + token * layer.head_dim, slot,
+              const_cast<std::byte*>(page.k));
+        if (layer.values != KvValues::kOwn) continue;
+        store(page.v_tile, v_rotation, args.v + token * layer.v_head_dim, slot,
+              const_cast<std::byte*>(page.v));
       }
     }
   }
 }
 
-void AttentionToken(const AttentionArgs& args, const SequencePlan& sequence, int64_t token) {
+void AttentionToken(const AttentionArgs& args, const KvRotation& k_rotation,
+                    const KvRotation& v_rotation, bool integers, const SequencePlan& sequence,
+                    int64_t token) {
+  const KvLayout& layout = args.layout;
   const int64_t position = sequence.start_position + (token - sequence.first_token);
   const int64_t last = args.causal ? position : sequence.start_position + sequence.num_tokens - 1;
   const int64_t newest = args.causal ? position : sequence.start_position;
@@ -179,9 +294,20 @@ void AttentionToken(const AttentionArgs& args, const SequencePlan& sequence, int
     const int64_t row = token * args.num_heads + head;
     const uint64_t* selected =
         args.selected == nullptr ? nullptr : args.selected + token * args.selected_stride;
-    AttendHead(
-        {args, sequence.pages, head, args.q + row * args.layout.head_dim, first, last, selected},
-        args.out + row * args.layout.v_head_dim);
+    const float* q = args.q + row * layout.head_dim;
+    ActivationRow prepared;
+    prepared.x.assign(q, q + layout.head_dim);
+    for (const KvRotationPart& part : k_rotation) {
+      const auto dim = static_cast<size_t>(part.dim);
+      Rotate({prepared.x.data() + part.offset, dim}, {part.signs, dim});
+    }
+    const bool integer_keys = integers && IsInteger(layout.k_tile());
+    if (integer_keys) Quantize(prepared, kKvQueryBlock);
+    float* out = args.out + row * layout.v_head_dim;
+    AttendHead({args, sequence.pages, head, prepared.x.data(), integer_keys ? &prepared : nullptr,
+                integers && IsInteger(layout.v_tile()), first, last, selected},
+               out);
+    UnrotateKv(v_rotation, out);
   }
 }
 

@@ -3,7 +3,7 @@
 #include <limits>
 #include <vector>
 
-#include "backend/ref/pages.h"
+#include "backend/kv_rows.h"
 #include "backend/ref/ref_ops.h"
 #include "base/math.h"
 
@@ -38,12 +38,13 @@ void IndexSelectToken(const IndexSelectArgs& args, const SequencePlan& sequence,
   };
 
   std::vector<float> key(static_cast<size_t>(args.layout.head_dim));
+  const KvTile tile = args.layout.k_tile();
   std::vector<Candidate> candidates;
   int64_t end = 0;
   for (; end + args.block <= position + 1; end += args.block) {
     const int64_t j = end + args.block - 1;
     const std::byte* page = args.pages + sequence.pages[j / kPageTokens] * args.layout.page_bytes();
-    LoadKey(args.layout, page, j % kPageTokens, key.data());
+    LoadKvRow(tile, page, j % kPageTokens, nullptr, nullptr, key.data());  // never packed
     candidates.push_back({j, Score(args, token, key.data())});
   }
   select(end, position + 1);

@@ -5,10 +5,40 @@
 #include "backend/matrix_check.h"
 #include "backend/ref/ref_ops.h"
 #include "backend/route.h"
+#include "backend/sizing.h"
 #include "base/threads.h"
 
 namespace tq {
 namespace {
+
+// A weight's size alone.
+class RefSizedWeight : public Weight {
+ public:
+  explicit RefSizedWeight(const StoredMatrix& stored)
+      : Weight(stored.format, stored.rows, stored.cols), bytes_(ref::RefWeight::BytesOf(stored)) {}
+  int64_t bytes() const override { return bytes_; }
+  const char* kernel() const override { return "ref"; }
+
+ private:
+  int64_t bytes_;
+};
+
+class RefSizing : public SizingBackend {
+ public:
+  RefSizing(ActivationMode activations, int num_threads)
+      : activations_(activations), num_threads_(num_threads) {}
+  std::string_view name() const override { return "ref"; }
+  std::string_view isa() const override { return "scalar"; }
+  ActivationMode activations() const override { return activations_; }
+  int num_threads() const override { return num_threads_; }
+  Result<std::unique_ptr<Weight>> Prepare(const StoredMatrix& stored) override {
+    return std::unique_ptr<Weight>(std::make_unique<RefSizedWeight>(stored));
+  }
+
+ private:
+  ActivationMode activations_;
+  int num_threads_;
+};
 
 class RefBackend : public Backend {
  public:
@@ -19,6 +49,10 @@ class RefBackend : public Backend {
   std::string_view isa() const override { return "scalar"; }
   ActivationMode activations() const override { return activations_; }
   int num_threads() const override { return pool_.num_threads(); }
+
+  std::unique_ptr<Backend> Sizing() const override {
+    return std::make_unique<RefSizing>(activations_, num_threads());
+  }
 
   Result<std::unique_ptr<Weight>> Prepare(const StoredMatrix& stored) override {
     TQ_RETURN_IF_ERROR(CheckStoredMatrix(stored));
@@ -57,12 +91,19 @@ class RefBackend : public Backend {
   void Rope(const RopeArgs& args) override {
     ForEach(args.num_tokens, [&](int64_t token) { ref::RopeToken(args, token); });
   }
-  void KvAppend(const KvAppendArgs& args) override { ref::KvAppend(args); }
+  void KvAppend(const KvAppendArgs& args) override {
+    ref::KvAppend(args, rotations_.OfKeys(args.layout), rotations_.OfValues(args.layout));
+  }
 
   void Attention(const AttentionArgs& args, Scratch&) override {
+    const KvRotation& k_rotation = rotations_.OfKeys(args.layout);
+    const KvRotation& v_rotation = rotations_.OfValues(args.layout);
+    const bool integers = activations_ == ActivationMode::kInt8;
     for (const SequencePlan& sequence : args.plan->sequences) {
-      ForEach(sequence.num_tokens,
-              [&](int64_t i) { ref::AttentionToken(args, sequence, sequence.first_token + i); });
+      ForEach(sequence.num_tokens, [&](int64_t i) {
+        ref::AttentionToken(args, k_rotation, v_rotation, integers, sequence,
+                            sequence.first_token + i);
+      });
     }
   }
   void IndexSelect(const IndexSelectArgs& args, Scratch&) override {
@@ -142,6 +183,7 @@ class RefBackend : public Backend {
 
   ActivationMode activations_;
   ThreadPool pool_;
+  KvRotations rotations_;
 };
 
 }  // namespace

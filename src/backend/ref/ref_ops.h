@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "backend/kv_rows.h"
 #include "backend/ops.h"
 #include "backend/ops_index.h"
 #include "backend/ops_moe.h"
@@ -22,13 +23,15 @@ namespace tq::ref {
 class RefWeight : public Weight {
  public:
   explicit RefWeight(const StoredMatrix& stored);
-  int64_t bytes() const override;
+  int64_t bytes() const override { return bytes_; }
+  static int64_t BytesOf(const StoredMatrix& stored);
   const char* kernel() const override { return "ref"; }
   const StoredMatrix& matrix() const { return matrix_; }
   const IntegerCodebook& integers() const { return integers_; }
   const std::optional<Grid>& grid() const { return grid_; }
 
  private:
+  int64_t bytes_;
   StoredMatrix matrix_;
   std::vector<std::byte> data_;
   std::vector<std::byte> scales_;
@@ -74,9 +77,11 @@ void ScaleRow(const ScaleRowsArgs& args, int64_t row);
 void CopyRow(const CopyRowsArgs& args, int64_t row);
 void Softcap(const SoftcapArgs& args, int64_t begin, int64_t end);
 
-void KvAppend(const KvAppendArgs& args);
-// Token `token` of `sequence`, all heads.
-void AttentionToken(const AttentionArgs& args, const SequencePlan& sequence, int64_t token);
+void KvAppend(const KvAppendArgs& args, const KvRotation& k_rotation, const KvRotation& v_rotation);
+// Token `token` of `sequence`, all heads. integers: packed tiles by the integer rule (fast mode).
+void AttentionToken(const AttentionArgs& args, const KvRotation& k_rotation,
+                    const KvRotation& v_rotation, bool integers, const SequencePlan& sequence,
+                    int64_t token);
 void IndexSelectToken(const IndexSelectArgs& args, const SequencePlan& sequence, int64_t token);
 
 // All tokens of a sequence.

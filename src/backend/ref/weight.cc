@@ -7,6 +7,7 @@ namespace tq::ref {
 
 RefWeight::RefWeight(const StoredMatrix& stored)
     : Weight(stored.format, stored.rows, stored.cols),
+      bytes_(BytesOf(stored)),
       matrix_(stored),
       data_(stored.data,
             stored.data + (stored.rows - 1) * stored.row_bytes + stored.payload_bytes()),
@@ -27,9 +28,11 @@ RefWeight::RefWeight(const StoredMatrix& stored)
   grid_ = GridOf(matrix_);
 }
 
-int64_t RefWeight::bytes() const {
-  return static_cast<int64_t>(data_.size() + scales_.size() + biases_.size() +
-                              (codebook_.size() + signs_.size()) * 4);
+int64_t RefWeight::BytesOf(const StoredMatrix& stored) {
+  int64_t bytes = (stored.rows - 1) * stored.row_bytes + stored.payload_bytes();
+  if (stored.scales != nullptr) bytes += stored.scale_bytes();
+  if (stored.biases != nullptr) bytes += stored.scale_bytes();
+  return bytes + static_cast<int64_t>((stored.codebook.size() + stored.signs.size()) * 4);
 }
 
 }  // namespace tq::ref

@@ -24,7 +24,7 @@ class AttendBlock : public Block {
  public:
   static Result<std::unique_ptr<Block>> Load(const ModelSpec& model, const BlockSpec& spec,
                                              TensorLoader& loader);
-  CacheNeeds Needs(KvType type) const override { return mixer_->Needs(type); }
+  CacheNeeds Needs(const KvSettings& settings) const override { return mixer_->Needs(settings); }
   void Forward(StepContext& step, Residuals& residuals, KvCache& cache,
                size_t layer) const override;
   void VisitWeights(WeightVisitor visit, void* context) const override;

@@ -94,8 +94,8 @@ Result<std::unique_ptr<Block>> HyperBlock::Load(const ModelSpec& model, const Bl
 }
 
 // The n-gram embedding's state follows the mixer's.
-CacheNeeds HyperBlock::Needs(KvType type) const {
-  CacheNeeds needs = mixer_->Needs(type);
+CacheNeeds HyperBlock::Needs(const KvSettings& settings) const {
+  CacheNeeds needs = mixer_->Needs(settings);
   if (ngram_ != nullptr) needs.state_floats += ngram_->state_floats();
   return needs;
 }

@@ -30,7 +30,7 @@ class HyperBlock : public Block {
  public:
   static Result<std::unique_ptr<Block>> Load(const ModelSpec& model, const BlockSpec& spec,
                                              TensorLoader& loader);
-  CacheNeeds Needs(KvType type) const override;
+  CacheNeeds Needs(const KvSettings& settings) const override;
   void Forward(StepContext& step, Residuals& residuals, KvCache& cache,
                size_t layer) const override;
   void VisitWeights(WeightVisitor visit, void* context) const override;

@@ -62,8 +62,8 @@ Status PlainBlock::LoadSandwich(const BlockSpec& spec, TensorLoader& loader) {
   return Status::Ok();
 }
 
-CacheNeeds PlainBlock::Needs(KvType type) const {
-  return mixer_ != nullptr ? mixer_->Needs(type) : CacheNeeds{};
+CacheNeeds PlainBlock::Needs(const KvSettings& settings) const {
+  return mixer_ != nullptr ? mixer_->Needs(settings) : CacheNeeds{};
 }
 
 void PlainBlock::Forward(StepContext& step, Residuals& residuals, KvCache& cache,

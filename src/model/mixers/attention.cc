@@ -64,14 +64,14 @@ int64_t Attention::gate_rows() const {
   return int64_t{spec_.num_attention_heads} * spec_.head_dim;
 }
 
-CacheNeeds Attention::Needs(KvType type) const {
+CacheNeeds Attention::Needs(const KvSettings& settings) const {
   CacheNeeds needs;
   if (!owns_kv()) return needs;
-  needs.paged.push_back({.type = type,
+  needs.paged.push_back({.settings = settings,
                          .num_kv_heads = spec_.num_key_value_heads,
                          .head_dim = spec_.head_dim,
                          .v_head_dim = spec_.head_dim});
-  if (index_) index_->AddNeeds(type, needs);
+  if (index_) index_->AddNeeds(settings, needs);
   return needs;
 }
 
@@ -130,7 +130,7 @@ void Attention::AppendKv(StepContext& step, float* k, float* v, LayerCache& cach
   if (spec_.v_norm) Norm{*spec_.v_norm, {}}.Apply(step, v, v, rows * heads, d);
   ApplyRope(step, spec_.rope, {k, heads, spec_.head_dim});
   const LayerCache::Paged& paged = cache.paged[0];
-  step.backend.KvAppend({&step.plan, paged.layout, paged.pages.data(), k, v});
+  step.backend.KvAppend({&step.plan, paged.layout, paged.pages.data(), k, v, paged.exact_pages()});
 }
 
 void Attention::ApplyGate(StepContext& step, float* gate, float* mixed) const {
@@ -190,7 +190,8 @@ void Attention::Forward(StepContext& step, const float* x, float* y, KvCache& ca
                           .causal = step.plan.causal,
                           .sinks = sinks_.empty() ? nullptr : sinks_.data(),
                           .selected = selection.bits,
-                          .selected_stride = selection.stride},
+                          .selected_stride = selection.stride,
+                          .exact = kv.exact_pages()},
                          step.scratch);
   ApplyGate(step, gate, mixed);
   Project(step, mixed, rows, {{&o_proj_, y}});

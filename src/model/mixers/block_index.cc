@@ -21,9 +21,11 @@ Result<BlockIndex> BlockIndex::Load(const BlockIndexSpec& spec, int rope, const 
   return out;
 }
 
-void BlockIndex::AddNeeds(KvType type, CacheNeeds& needs) const {
-  needs.paged.push_back(
-      {.type = type, .num_kv_heads = 1, .head_dim = spec_.head_dim, .values = KvValues::kNone});
+void BlockIndex::AddNeeds(const KvSettings& settings, CacheNeeds& needs) const {
+  needs.paged.push_back({.settings = settings,
+                         .num_kv_heads = 1,
+                         .head_dim = spec_.head_dim,
+                         .values = KvValues::kNone});
   needs.state_floats += mean_state() + kPositionAxes;
 }
 

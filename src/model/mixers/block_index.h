@@ -14,7 +14,7 @@ class BlockIndex {
                                  int64_t hidden_size, TensorLoader& loader);
   // paged[1]: the key of each block, at the place of the block's last token. state: the raw keys of
   // the last block - 1 tokens, then the position of the current block's first token, on each axis.
-  void AddNeeds(KvType type, CacheNeeds& needs) const;
+  void AddNeeds(const KvSettings& settings, CacheNeeds& needs) const;
   Selection Select(StepContext& step, const float* x, LayerCache& cache) const;
 
  private:

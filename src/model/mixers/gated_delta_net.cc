@@ -42,7 +42,7 @@ Result<std::unique_ptr<Mixer>> GatedDeltaNet::Load(const GatedDeltaNetSpec& spec
   return std::unique_ptr<Mixer>(std::move(out));
 }
 
-CacheNeeds GatedDeltaNet::Needs(KvType) const {
+CacheNeeds GatedDeltaNet::Needs(const KvSettings&) const {
   CacheNeeds needs;
   needs.state_floats = conv_state() + value_width() * spec_.key_head_dim;
   return needs;

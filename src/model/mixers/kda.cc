@@ -54,7 +54,7 @@ Status Kda::LoadDecay(const std::string& prefix, int64_t hidden_size, TensorLoad
   return Status::Ok();
 }
 
-CacheNeeds Kda::Needs(KvType) const {
+CacheNeeds Kda::Needs(const KvSettings&) const {
   CacheNeeds needs;
   needs.state_floats = 3 * conv_state() + width() * spec_.head_dim;
   return needs;

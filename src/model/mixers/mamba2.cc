@@ -29,7 +29,7 @@ Result<std::unique_ptr<Mixer>> Mamba2::Load(const Mamba2Spec& spec, const std::s
   return std::unique_ptr<Mixer>(std::move(out));
 }
 
-CacheNeeds Mamba2::Needs(KvType) const {
+CacheNeeds Mamba2::Needs(const KvSettings&) const {
   CacheNeeds needs;
   needs.state_floats = conv_state() + width() * spec_.state_size;
   return needs;

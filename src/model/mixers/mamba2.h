@@ -10,7 +10,7 @@ class Mamba2 : public Mixer {
  public:
   static Result<std::unique_ptr<Mixer>> Load(const Mamba2Spec& spec, const std::string& prefix,
                                              int64_t hidden_size, TensorLoader& loader);
-  CacheNeeds Needs(KvType type) const override;
+  CacheNeeds Needs(const KvSettings& settings) const override;
   void Forward(StepContext& step, const float* x, float* y, KvCache& cache,
                size_t layer) const override;
   void VisitWeights(WeightVisitor visit, void* context) const override;

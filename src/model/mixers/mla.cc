@@ -73,14 +73,14 @@ Status Mla::LoadHeads(const std::string& prefix, TensorLoader& loader) {
   return Status::Ok();
 }
 
-CacheNeeds Mla::Needs(KvType type) const {
+CacheNeeds Mla::Needs(const KvSettings& settings) const {
   CacheNeeds needs;
-  needs.paged.push_back({.type = type,
+  needs.paged.push_back({.settings = settings,
                          .num_kv_heads = 1,
                          .head_dim = static_cast<int>(key_dim()),
                          .v_head_dim = spec_.kv_lora_rank,
                          .values = KvValues::kKeyPrefix});
-  if (index_) index_->AddNeeds(type, needs);
+  if (index_) index_->AddNeeds(settings, needs);
   return needs;
 }
 
@@ -102,7 +102,8 @@ void Mla::AppendLatent(StepContext& step, const float* x, LayerCache& cache) con
   step.backend.CopyRows({latent, rank, key, key_dim(), rows, rank});
   Rotate(step, key, 1);
   const LayerCache::Paged& paged = cache.paged[0];
-  step.backend.KvAppend({&step.plan, paged.layout, paged.pages.data(), key, nullptr});
+  step.backend.KvAppend(
+      {&step.plan, paged.layout, paged.pages.data(), key, nullptr, paged.exact_pages()});
 }
 
 void Mla::PerHead(StepContext& step, const std::vector<std::unique_ptr<Weight>>& weights,
@@ -176,7 +177,8 @@ void Mla::Forward(StepContext& step, const float* x, float* y, KvCache& cache, s
                           .num_heads = spec_.num_attention_heads,
                           .scale = spec_.scale,
                           .selected = selection.bits,
-                          .selected_stride = selection.stride},
+                          .selected_stride = selection.stride,
+                          .exact = paged.exact_pages()},
                          step.scratch);
   float* mixed = step.Floats(rows * heads * spec_.v_head_dim);
   PerHead(step, latent_to_value_, latents, spec_.kv_lora_rank, mixed, spec_.v_head_dim);

@@ -33,9 +33,11 @@ Result<TokenIndex> TokenIndex::Load(const TokenIndexSpec& spec, int rope, const 
   return out;
 }
 
-void TokenIndex::AddNeeds(KvType type, CacheNeeds& needs) const {
-  needs.paged.push_back(
-      {.type = type, .num_kv_heads = 1, .head_dim = spec_.head_dim, .values = KvValues::kNone});
+void TokenIndex::AddNeeds(const KvSettings& settings, CacheNeeds& needs) const {
+  needs.paged.push_back({.settings = settings,
+                         .num_kv_heads = 1,
+                         .head_dim = spec_.head_dim,
+                         .values = KvValues::kNone});
 }
 
 TokenIndex::Selection TokenIndex::Select(StepContext& step, const float* x, const float* latent,

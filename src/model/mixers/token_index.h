@@ -19,7 +19,7 @@ class TokenIndex {
   using Selection = IndexSelection;
   static Result<TokenIndex> Load(const TokenIndexSpec& spec, int rope, const std::string& prefix,
                                  int64_t hidden_size, int64_t q_lora_rank, TensorLoader& loader);
-  void AddNeeds(KvType type, CacheNeeds& needs) const;
+  void AddNeeds(const KvSettings& settings, CacheNeeds& needs) const;
   // Appends the keys of x; latent: the normed query latent [T, q_lora_rank].
   Selection Select(StepContext& step, const float* x, const float* latent, LayerCache& cache) const;
 

@@ -17,6 +17,7 @@
 // clang-format off
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "backend/cpu/kernels/attention_query-inl.h"
 #include "backend/cpu/kernels/attention_tile-inl.h"
 #include "backend/cpu/kernels/vec_math-inl.h"
 // clang-format on
@@ -26,18 +27,6 @@ namespace tq {
 namespace HWY_NAMESPACE {
 namespace {
 
-constexpr int64_t kSegment = 512;
-
-// The tokens of a tile that a query sees.
-struct Span {
-  int64_t begin;
-  int64_t end;
-};
-HWY_INLINE Span Visible(const Query& query, int64_t tile_begin) {
-  return {std::max<int64_t>(query.begin - tile_begin, 0),
-          std::min<int64_t>(query.end - tile_begin, kTile)};
-}
-
 // One tile for the queries that see it (consecutive, both bounds of their spans ascend).
 template <class T>
 HWY_INLINE void TileStep(const Tile<T>& keys, const Tile<T>& values, int64_t tile_begin,
@@ -46,113 +35,20 @@ HWY_INLINE void TileStep(const Tile<T>& keys, const Tile<T>& values, int64_t til
   const int64_t last = Visible(*queries[num_queries - 1], tile_begin).end;
   Scores(keys, queries, num_queries, static_cast<int>(first / kLanes),
          static_cast<int>((last + kLanes - 1) / kLanes), scale);
-  Span common = {0, kTile};
   for (int i = 0; i < num_queries; ++i) {
     const Span span = Visible(*queries[i], tile_begin);
     Softmax(*queries[i], span.begin, span.end);
-    common = {std::max(common.begin, span.begin), std::min(common.end, span.end)};
   }
-  // Tokens that some queries do not see are added to each of the others alone.
-  common.end = std::max(common.end, common.begin);
-  for (int i = 0; i < num_queries; ++i) {
-    const Span span = Visible(*queries[i], tile_begin);
-    const int64_t end = std::min(common.begin, span.end);
-    if (span.begin >= end) continue;
-    Outputs(values, queries + i, 1, span.begin, end);
-    queries[i]->alpha = 1.0f;
-  }
-  Outputs(values, queries, num_queries, common.begin, common.end);
-  for (int i = 0; i < num_queries; ++i) {
-    const Span span = Visible(*queries[i], tile_begin);
-    const int64_t begin = std::max(common.end, span.begin);
-    if (begin >= span.end) continue;
-    queries[i]->alpha = 1.0f;
-    Outputs(values, queries + i, 1, begin, span.end);
-  }
+  OutputSpans(values, tile_begin, queries, num_queries);
 }
 
 // One tile for queries that see the same positions: those in `mask`.
 template <class T>
 HWY_INLINE void MaskedTileStep(const Tile<T>& keys, const Tile<T>& values, uint64_t mask,
                                float scale, Query* const* queries, int num_queries) {
-  const VecTag d;
-  const auto bits = [&](int v) { return mask >> (v * kLanes) & ((uint64_t{1} << kLanes) - 1); };
-  for (int v = 0; v < kTileVecs; ++v) {
-    const int first = v;
-    while (v < kTileVecs && bits(v) != 0) ++v;
-    if (first < v) Scores(keys, queries, num_queries, first, v, scale);
-  }
-  for (int i = 0; i < num_queries; ++i) {
-    for (int v = 0; v < kTileVecs; ++v) {
-      const uint64_t lanes = bits(v);
-      uint8_t bytes[8];
-      std::memcpy(bytes, &lanes, sizeof(bytes));
-      float* s = queries[i]->s + v * kLanes;
-      hn::Store(
-          hn::IfThenElse(hn::LoadMaskBits(d, bytes), hn::Load(d, s), hn::Set(d, kMinusInfinity)), d,
-          s);
-    }
-    Softmax(*queries[i], 0, kTile);
-  }
-  while (mask != 0) {
-    const int begin = std::countr_zero(mask);
-    const int end = begin + std::countr_one(mask >> begin);
-    Outputs(values, queries, num_queries, begin, end);
-    for (int i = 0; i < num_queries; ++i) queries[i]->alpha = 1.0f;
-    mask = end < kTile ? mask >> end << end : 0;
-  }
-}
-
-// o = op(o, index of the vector) for all output dims.
-template <class Op>
-HWY_INLINE void ForDims(float* o, int64_t dims, const Op& op) {
-  const VecTag d;
-  int64_t i = 0;
-  for (; i + kLanes <= dims; i += kLanes) hn::StoreU(op(hn::LoadU(d, o + i), i), d, o + i);
-  if (i == dims) return;
-  const size_t rest = static_cast<size_t>(dims - i);
-  StorePart(op(LoadPart(d, o + i, rest), i), d, o + i, rest);
-}
-
-// total <- total merged with the segment. The first one is copied.
-HWY_INLINE void MergeSegment(Query& query, int64_t dims) {
-  if (!query.in_segment) return;
-  const VecTag d;
-  SoftmaxState& total = query.total;
-  const SoftmaxState& segment = query.segment;
-  if (!query.has_total) {
-    std::copy(segment.o, segment.o + dims, total.o);
-    total.max = segment.max;
-    total.sum = segment.sum;
-    query.has_total = true;
-    return;
-  }
-  const float max = std::max(total.max, segment.max);
-  const float f = ScalarExp(total.max - Shift(max)), e = ScalarExp(segment.max - Shift(max));
-  total.sum = ScalarFma(e, segment.sum, total.sum * f);
-  total.max = max;
-  const Vec fv = hn::Set(d, f), ev = hn::Set(d, e);
-  ForDims(total.o, dims, [&](Vec o, int64_t i) HWY_ATTR {
-    return hn::MulAdd(ev, hn::Load(d, segment.o + i), hn::Mul(o, fv));
-  });
-}
-
-HWY_INLINE void Finish(Query& query, int64_t dims) {
-  const VecTag d;
-  SoftmaxState& total = query.total;
-  if (!query.has_total) {
-    std::fill_n(total.o, dims, 0.0f);
-    return;
-  }
-  if (query.sink != kMinusInfinity) {
-    const float max = std::max(total.max, query.sink);
-    const float f = ScalarExp(total.max - Shift(max));
-    total.sum = ScalarFma(total.sum, f, ScalarExp(query.sink - max));
-    const Vec fv = hn::Set(d, f);
-    ForDims(total.o, dims, [&](Vec o, int64_t) HWY_ATTR { return hn::Mul(o, fv); });
-  }
-  const Vec sum = hn::Set(d, total.sum == 0.0f ? 1.0f : total.sum);
-  ForDims(total.o, dims, [&](Vec o, int64_t) HWY_ATTR { return hn::Div(o, sum); });
+  MaskedScores(keys, mask, scale, queries, num_queries);
+  for (int i = 0; i < num_queries; ++i) MaskedSoftmax(mask, *queries[i]);
+  OutputMask(values, mask, queries, num_queries);
 }
 
 // Element (dim pair, token) of a K tile to (token, dim pair) of a V tile.
@@ -263,15 +159,6 @@ HWY_INLINE void AttendSegment(Context<T>& context, Query* const* queries, int nu
   for (int i = 0; i < num_queries; ++i) MergeSegment(*queries[i], layout.v_head_dim);
 }
 
-// The first query after a group that shares loaded tiles: with selections, one token's.
-HWY_INLINE int64_t GroupEnd(const Query* queries, int64_t first, int64_t count) {
-  int64_t i = first + 1;
-  while (i < count && i - first < kMaxQueries && queries[i].selected == queries[first].selected) {
-    ++i;
-  }
-  return i;
-}
-
 // All segments of some queries, in token order; `slots` lends each query of a group its memory.
 template <class T>
 HWY_INLINE void AttendBlock(Context<T>& context, Query* queries, int64_t count, float* slots) {
@@ -295,24 +182,6 @@ HWY_INLINE void AttendBlock(Context<T>& context, Query* queries, int64_t count, 
   for (int64_t i = 0; i < count; ++i) Finish(queries[i], dims);
 }
 
-HWY_INLINE Query MakeQuery(const AttentionArgs& args, const SequencePlan& sequence, int kv_head,
-                           int64_t item) {
-  const int64_t heads = args.num_heads / args.layout.num_kv_heads;
-  const int64_t token = sequence.first_token + item / heads;
-  const int64_t head = kv_head * heads + item % heads;
-  const int64_t row = token * args.num_heads + head;
-  Query query = {};
-  query.q = args.q + row * args.layout.head_dim;
-  query.total.o = args.out + row * args.layout.v_head_dim;
-  query.selected = args.selected ? args.selected + token * args.selected_stride : nullptr;
-  query.sink = args.sinks ? args.sinks[head] : kMinusInfinity;
-  int64_t newest = sequence.start_position;
-  if (args.causal) newest += item / heads;
-  query.end = args.causal ? newest + 1 : newest + sequence.num_tokens;
-  query.begin = args.window > 0 ? std::max<int64_t>(newest + 1 - args.window, 0) : 0;
-  return query;
-}
-
 // Memory of a call: slots of a group's queries, V tiles made from K tiles, queries of a block.
 struct Layout {
   int64_t slots;
@@ -322,7 +191,7 @@ struct Layout {
     const int64_t dims = args.layout.v_head_dim;
     const bool prefix = args.layout.values == KvValues::kKeyPrefix;
     slots = kMaxQueries * (PaddedDim(dims) + kTile);
-    values = prefix ? kSegment * dims * args.layout.element_bytes() / 4 : 0;
+    values = prefix ? kSegment * dims * args.layout.k_tile().layout_bits / 32 : 0;
     block = prefix ? num_items : kMaxQueries;
   }
   HWY_INLINE int64_t floats() const {
@@ -355,7 +224,7 @@ int64_t AttentionWork(const AttentionArgs& args, int64_t num_items) {
 
 void Attention(const AttentionArgs& args, const SequencePlan& sequence, int64_t item_begin,
                int64_t item_end, int kv_head, float* work) {
-  if (args.layout.type == KvType::kF16) {
+  if (args.layout.k_format() == KvFormat::kF16) {
     Attend<hwy::float16_t>(args, sequence, item_begin, item_end, kv_head, work);
   } else {
     Attend<float>(args, sequence, item_begin, item_end, kv_head, work);

@@ -23,7 +23,7 @@ class Cache {
       for (int64_t i = 0; i < num_pages; ++i)
         sequence_.pages[i] = static_cast<int32_t>(num_pages - 1 - i);
     }
-    args_.layout = {f16 ? KvType::kF16 : KvType::kF32, num_kv_heads, head_dim, head_dim};
+    args_.layout = {f16 ? KvFormat::kF16 : KvFormat::kF32, num_kv_heads, head_dim, head_dim};
     args_.num_heads = num_heads;
     args_.scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
     const KvLayout& layout = args_.layout;

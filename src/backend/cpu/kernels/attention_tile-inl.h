@@ -73,6 +73,15 @@ template <class D>
 HWY_INLINE hn::VFromD<D> LoadAs(D d, const hwy::float16_t* p) {
   return hn::PromoteTo(d, hn::LoadU(hn::Rebind<hwy::float16_t, D>(), p));
 }
+struct Bf16 {
+  uint16_t bits;
+};
+template <class D>
+HWY_INLINE hn::VFromD<D> LoadAs(D d, const Bf16* p) {
+  const hn::RebindToUnsigned<D> d32;
+  const auto half = hn::LoadU(hn::Rebind<uint16_t, D>(), reinterpret_cast<const uint16_t*>(p));
+  return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(d32, half)));
+}
 
 // A tile to use, and where the bytes needed after it lie: they are fetched meanwhile.
 template <class T>

@@ -28,6 +28,10 @@
   int64_t AttentionWork(const AttentionArgs& args, int64_t num_items);                             \
   void Attention(const AttentionArgs& args, const SequencePlan& sequence, int64_t item_begin,      \
                  int64_t item_end, int kv_head, float* work);                                      \
+  int64_t PackedAttentionWork(const AttentionArgs& args, bool integers, int64_t num_items);        \
+  void PackedAttention(const AttentionArgs& args, const PackedKernels& kernels,                    \
+                       const SequencePlan& sequence, int64_t item_begin, int64_t item_end,         \
+                       int kv_head, float* work);                                                  \
   void IndexScores(const IndexSelectArgs& args, const SequencePlan& sequence, int64_t token,       \
                    int64_t tile_begin, int64_t tile_end, float* scores);                           \
   void CausalConv(const CausalConvArgs& args, const SequencePlan& sequence, int64_t channel_begin, \
@@ -57,6 +61,8 @@
       .kv_append = KvAppend,                                                                       \
       .attention_work = AttentionWork,                                                             \
       .attention = Attention,                                                                      \
+      .packed_attention_work = PackedAttentionWork,                                                \
+      .packed_attention = PackedAttention,                                                         \
       .index_scores = IndexScores,                                                                 \
       .causal_conv = CausalConv,                                                                   \
       .delta_rule = DeltaRule,                                                                     \

@@ -1,13 +1,15 @@
 // FloatOps: the f32 kernels of one instruction set, as a table of plain functions on raw pointers.
 // Single-threaded: cpu_backend.cc splits the work. The bits are those of docs/numerics.md.
-// Highway compiles every file behind it once per instruction set (highway_targets.h), in a namespace of
-// its own; float_ops.cc makes the tables.
+// Highway compiles every file behind it once per instruction set (highway_targets.h), in a
+// namespace of its own; float_ops.cc makes the tables.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 #include "backend/cpu/isa.h"
+#include "backend/cpu/kernels/int_matmul.h"
+#include "backend/kv_rows.h"
 #include "backend/ops.h"
 #include "backend/ops_index.h"
 #include "backend/ops_moe.h"
@@ -16,11 +18,13 @@
 
 namespace tq {
 
+struct FloatOps;
 enum class FloatType : uint8_t { kF32, kF16, kBf16 };
 
 // tile16 of a float matrix [N, K]: tiles of 16 rows, N padded with zero rows.
 //   f32:       tile [K][16]           one vector of 16 rows per column
-//   f16, bf16: tile [(K + 1) / 2][16][2]   dword r of vector k = columns 2k (low half), 2k + 1 of row r
+//   f16, bf16: tile [(K + 1) / 2][16][2]   dword r of vector k = columns 2k (low half), 2k + 1 of
+//   row r
 inline constexpr int64_t kTileRows = 16;
 inline int64_t FloatTileBytes(FloatType type, int64_t cols) {
   return type == FloatType::kF32 ? cols * 64 : (cols + 1) / 2 * 64;
@@ -34,15 +38,25 @@ struct FloatMatMulArgs {
   int64_t num_cols;        // K
   const float* x;          // [num_tokens][ldx]
   int64_t ldx;
-  int64_t num_tokens;      // any
-  const float* bias;       // [N] or null
-  float* y;                // [num_tokens][ldy]
+  int64_t num_tokens;  // any
+  const float* bias;   // [N] or null
+  float* y;            // [num_tokens][ldy]
   int64_t ldy;
+};
+
+// What packed_attention builds on.
+struct PackedKernels {
+  const FloatOps* floats;
+  const IntOps* ints;
+  bool integers;  // packed tiles by the integer rule, where they have one (fast mode)
+  const KvRotation* k_rotation;
+  const KvRotation* v_rotation;
 };
 
 struct FloatOps {
   // Activation preparation, steps 1-4, in place. signs [n]. The block rule is HadamardBlockFor(n).
-  void (*rotate_row)(float* x, const float* signs, int64_t n, int hadamard_m, int64_t hadamard_pow2);
+  void (*rotate_row)(float* x, const float* signs, int64_t n, int hadamard_m,
+                     int64_t hadamard_pow2);
   // int8 codes of blocks of `block` columns: q [n], sx [ceil(n / block)].
   void (*quantize_row)(const float* x, int64_t n, int64_t block, int8_t* q, float* sx);
 
@@ -51,7 +65,8 @@ struct FloatOps {
   // tile[k * 16 + r] = rows[r * ld + k] for k < n: decoded rows to a piece of an f32 tile.
   void (*transpose16)(const float* rows, int64_t ld, int64_t n, float* tile);
   // out[cols] = scale * row of a tile16 matrix.
-  void (*embed_row)(FloatType type, const std::byte* tiles, int64_t num_cols, int64_t row, float scale, float* out);
+  void (*embed_row)(FloatType type, const std::byte* tiles, int64_t num_cols, int64_t row,
+                    float scale, float* out);
 
   // w may be null.
   void (*rms_norm_row)(const float* x, const float* w, bool plus_one, float eps, int64_t n,
@@ -77,6 +92,11 @@ struct FloatOps {
   // the KV head's.
   void (*attention)(const AttentionArgs& args, const SequencePlan& sequence, int64_t item_begin,
                     int64_t item_end, int kv_head, float* work);
+  // The same where keys or values are packed or bf16.
+  int64_t (*packed_attention_work)(const AttentionArgs& args, bool integers, int64_t num_items);
+  void (*packed_attention)(const AttentionArgs& args, const PackedKernels& kernels,
+                           const SequencePlan& sequence, int64_t item_begin, int64_t item_end,
+                           int kv_head, float* work);
   // scores[j] of token `token` (of the step) for the candidates j in the tiles [tile_begin,
   // tile_end), up to the token's own position; other elements of these tiles may be overwritten.
   void (*index_scores)(const IndexSelectArgs& args, const SequencePlan& sequence, int64_t token,

@@ -145,7 +145,7 @@ struct AttentionView {
 // The tile of positions [begin, begin + 64).
 inline void AddTile(const AttentionView& view, int64_t begin, bool first_tile, Softmax& state) {
   const KvLayout& layout = view.args.layout;
-  const bool f16 = layout.type == KvType::kF16;
+  const bool f16 = layout.k_format() == KvFormat::kF16;
   const int64_t dims = layout.head_dim;
   const std::byte* k_tile = view.args.pages +
                             view.sequence.pages[begin / 64] * layout.page_bytes() +

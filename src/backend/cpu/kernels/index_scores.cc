@@ -77,7 +77,7 @@ HWY_INLINE void ScoreTiles(const IndexSelectArgs& args, const SequencePlan& sequ
 
 void IndexScores(const IndexSelectArgs& args, const SequencePlan& sequence, int64_t token,
                  int64_t tile_begin, int64_t tile_end, float* scores) {
-  if (args.layout.type == KvType::kF16) {
+  if (args.layout.k_format() == KvFormat::kF16) {
     ScoreTiles<hwy::float16_t>(args, sequence, token, tile_begin, tile_end, scores);
   } else {
     ScoreTiles<float>(args, sequence, token, tile_begin, tile_end, scores);

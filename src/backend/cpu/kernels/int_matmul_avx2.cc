@@ -4,12 +4,13 @@
 #include <immintrin.h>
 
 #include "backend/cpu/kernels/int_matmul_tile.h"
+#include "backend/cpu/kernels/value_dot.h"
 
 namespace tq {
 namespace {
 
-TQ_INLINE __m256i Table(const int8_t* integers, int shift, int mask) {
-  const int smallest = SmallestInteger(integers);
+// smallest: what becomes 0.
+TQ_INLINE __m256i Table(const int8_t* integers, int smallest, int shift, int mask) {
   alignas(32) uint8_t table[32];
   for (int i = 0; i < 32; ++i)
     table[i] = static_cast<uint8_t>(integers[((i & 15) >> shift) & mask] - smallest);
@@ -28,7 +29,7 @@ template <>
 struct Avx2Decoder<4> {
   using Unit = __m256i;
   __m256i table;
-  explicit Avx2Decoder(const int8_t* integers) : table(Table(integers, 0, 15)) {}
+  Avx2Decoder(const int8_t* integers, int smallest) : table(Table(integers, smallest, 0, 15)) {}
   TQ_INLINE Unit Load(const std::byte* p) { return LoadHalf(p); }
   inline __attribute__((always_inline)) __m256i Step(Unit v, int t) const {
     return _mm256_shuffle_epi8(table, And(t == 0 ? v : _mm256_srli_epi16(v, 4), 0x0F));
@@ -39,8 +40,8 @@ template <>
 struct Avx2Decoder<2> {
   using Unit = __m256i;
   __m256i low, high;
-  explicit Avx2Decoder(const int8_t* integers)
-      : low(Table(integers, 0, 3)), high(Table(integers, 2, 3)) {}
+  Avx2Decoder(const int8_t* integers, int smallest)
+      : low(Table(integers, smallest, 0, 3)), high(Table(integers, smallest, 2, 3)) {}
   TQ_INLINE Unit Load(const std::byte* p) { return LoadHalf(p); }
   inline __attribute__((always_inline)) __m256i Step(Unit v, int t) const {
     const __m256i nibble = And(t < 2 ? v : _mm256_srli_epi16(v, 4), 0x0F);
@@ -54,7 +55,7 @@ struct Avx2Decoder<3> {
     __m256i a, b, c;
   };
   __m256i table;
-  explicit Avx2Decoder(const int8_t* integers) : table(Table(integers, 0, 7)) {}
+  Avx2Decoder(const int8_t* integers, int smallest) : table(Table(integers, smallest, 0, 7)) {}
   TQ_INLINE Unit Load(const std::byte* p) {
     return {LoadHalf(p), LoadHalf(p + 64), LoadHalf(p + 128)};
   }
@@ -74,7 +75,7 @@ struct Avx2Decoder<3> {
 template <>
 struct Avx2Decoder<8> {
   using Unit = __m256i;
-  explicit Avx2Decoder(const int8_t*) {}
+  Avx2Decoder(const int8_t*, int) {}
   TQ_INLINE Unit Load(const std::byte* p) {
     return _mm256_xor_si256(LoadHalf(p), _mm256_set1_epi8(static_cast<char>(0x80)));
   }
@@ -93,6 +94,8 @@ struct Avx2 {
   static constexpr bool UnrollUnits(int tokens) { return tokens < 4; }
   template <int kBits>
   using Decoder = Avx2Decoder<kBits>;
+  // What the table's bytes leave out of each integer.
+  TQ_INLINE int TableBase(const int8_t* integers) { return SmallestInteger(integers); }
 
   TQ_INLINE Vi Broadcast(const int8_t* q) {
     int32_t four;
@@ -101,6 +104,33 @@ struct Avx2 {
   }
   TQ_INLINE Vi AddPairs(Vi acc, Vi sums) {
     return _mm256_add_epi32(acc, _mm256_madd_epi16(sums, _mm256_set1_epi16(1)));
+  }
+
+  // Weights are the unsigned operand, so values are signed: two products of 255 * 63 do not
+  // saturate, nor those of 7-bit weights and bytes.
+  template <int kBits>
+  using ValueDecoder = Avx2Decoder<kBits>;
+  template <int kBits>
+  TQ_INLINE Avx2Decoder<kBits> MakeValueDecoder(const int8_t* integers) {
+    return {integers, 0};
+  }
+  template <int kBits>
+  TQ_INLINE int32_t ValueStart(const ValueArgs&, int, int) {
+    return 0;
+  }
+  template <int kBits, int kSums>
+  TQ_INLINE void DotValues(const Avx2Decoder<kBits>& decoder, const std::byte* codes,
+                           const uint8_t* weights, Vi (&acc)[kSums]) {
+    const auto unit = decoder.Load(codes);
+#pragma GCC unroll 8
+    for (int t = 0; t < UnitShape<kBits>::kSteps; ++t) {
+      const Vi v = decoder.Step(unit, t);
+#pragma GCC unroll 8
+      for (int i = 0; i < kSums; ++i) {
+        const Vi w = Broadcast(reinterpret_cast<const int8_t*>(weights) + (t * kSums + i) * 4);
+        acc[i] = AddPairs(acc[i], _mm256_maddubs_epi16(w, v));
+      }
+    }
   }
 
   // One part of the rows.
@@ -201,8 +231,9 @@ void MatMul(const IntMatMulArgs& a, int64_t tile_begin, int64_t tile_end) {
   using Small = Avx2<true>;
   const bool small_table = a.layout_bits == 2 && HasSmallTable(a.integers);
   const TileFunction* functions =
-      a.layout_bits == 8  ? TileFunctionsForGroup<V, GridFloats<V>, 8>(a.group)
-      : a.grid != nullptr ? TileFunctionsFor<V, Small, GridFloats<V>>(a, small_table)
+      a.layout_bits == 8  ? a.grid != nullptr ? TileFunctionsForGroup<V, GridFloats<V>, 8>(a.group)
+                                              : TileFunctionsForGroup<V, HalfScales<V>, 8>(a.group)
+       : a.grid != nullptr ? TileFunctionsFor<V, Small, GridFloats<V>>(a, small_table)
                           : TileFunctionsFor<V, Small, HalfScales<V>>(a, small_table);
   RunTiles<V>(a, functions, tile_begin, tile_end);
 }
@@ -210,7 +241,11 @@ void MatMul(const IntMatMulArgs& a, int64_t tile_begin, int64_t tile_end) {
 }  // namespace
 
 extern const IntOps kIntOpsAvx2;
-const IntOps kIntOpsAvx2 = {MatMul, DecodeAnyTile<Avx2<false>>, /*unsigned_table=*/true,
+const IntOps kIntOpsAvx2 = {MatMul,
+                            /*matmul_wide=*/nullptr,
+                            DecodeAnyTile<Avx2<false>>,
+                            AddValues<Avx2<false>>,
+                            /*unsigned_table=*/true,
                             /*unsigned_bytes=*/false};
 
 }  // namespace tq

@@ -2,13 +2,17 @@
 #include <arm_neon.h>
 
 #include "backend/cpu/kernels/int_matmul_tile.h"
+#include "backend/cpu/kernels/value_dot.h"
 
 namespace tq {
 namespace {
 
-TQ_INLINE int8x16_t Table(const int8_t* integers, int shift, int mask) {
+// smallest: what becomes 0.
+TQ_INLINE int8x16_t Table(const int8_t* integers, int smallest, int shift, int mask) {
   int8_t table[16];
-  for (int i = 0; i < 16; ++i) table[i] = integers[(i >> shift) & mask];
+  for (int i = 0; i < 16; ++i) {
+    table[i] = static_cast<int8_t>(integers[(i >> shift) & mask] - smallest);
+  }
   return vld1q_s8(table);
 }
 
@@ -27,7 +31,7 @@ template <>
 struct NeonDecoder<4> {
   using Unit = uint8x16_t;
   int8x16_t table;
-  explicit NeonDecoder(const int8_t* integers) : table(Table(integers, 0, 15)) {}
+  NeonDecoder(const int8_t* integers, int smallest) : table(Table(integers, smallest, 0, 15)) {}
   TQ_INLINE Unit Load(const std::byte* p) { return LoadQuarter(p); }
   inline __attribute__((always_inline)) int32x4_t Step(Unit v, int t) const {
     return Lookup(table, t == 0 ? And(v, 0x0F) : vshrq_n_u8(v, 4));
@@ -38,8 +42,8 @@ template <>
 struct NeonDecoder<2> {
   using Unit = uint8x16_t;
   int8x16_t low, high;
-  explicit NeonDecoder(const int8_t* integers)
-      : low(Table(integers, 0, 3)), high(Table(integers, 2, 3)) {}
+  NeonDecoder(const int8_t* integers, int smallest)
+      : low(Table(integers, smallest, 0, 3)), high(Table(integers, smallest, 2, 3)) {}
   TQ_INLINE Unit Load(const std::byte* p) { return LoadQuarter(p); }
   inline __attribute__((always_inline)) int32x4_t Step(Unit v, int t) const {
     return Lookup(t % 2 == 0 ? low : high, t < 2 ? And(v, 0x0F) : vshrq_n_u8(v, 4));
@@ -52,7 +56,7 @@ struct NeonDecoder<3> {
     uint8x16_t a, b, c;
   };
   int8x16_t table;
-  explicit NeonDecoder(const int8_t* integers) : table(Table(integers, 0, 7)) {}
+  NeonDecoder(const int8_t* integers, int smallest) : table(Table(integers, smallest, 0, 7)) {}
   TQ_INLINE Unit Load(const std::byte* p) {
     return {LoadQuarter(p), LoadQuarter(p + 64), LoadQuarter(p + 128)};
   }
@@ -71,7 +75,7 @@ struct NeonDecoder<3> {
 template <>
 struct NeonDecoder<8> {
   using Unit = uint8x16_t;
-  explicit NeonDecoder(const int8_t*) {}
+  NeonDecoder(const int8_t*, int) {}
   TQ_INLINE Unit Load(const std::byte* p) { return veorq_u8(LoadQuarter(p), vdupq_n_u8(0x80)); }
   inline __attribute__((always_inline)) int32x4_t Step(Unit v, int) const {
     return vreinterpretq_s32_u8(v);
@@ -89,6 +93,8 @@ struct Neon {
   static constexpr bool UnrollUnits(int tokens) { return tokens < 3; }
   template <int kBits>
   using Decoder = NeonDecoder<kBits>;
+  // What the table's bytes leave out of each integer.
+  TQ_INLINE int TableBase(const int8_t*) { return 0; }
 
   template <int kBits, int kM, int kParts, int kSums>
   TQ_INLINE void DotUnit(const Decoder<kBits>& decoder, const std::byte* codes, int64_t stride,
@@ -104,6 +110,45 @@ struct Neon {
           int32_t four;
           __builtin_memcpy(&four, q + (t * kM + m) * 4, 4);
           acc[i][m] = vdotq_s32(acc[i][m], w, vreinterpretq_s8_s32(vdupq_n_s32(four)));
+        }
+      }
+    }
+  }
+
+  // Both operands unsigned (values from 0 on: sums start with what that adds), but for bytes, whose
+  // weights have 7 bits and so may be signed.
+  template <int kBits>
+  using ValueDecoder = NeonDecoder<kBits>;
+  template <int kBits>
+  TQ_INLINE NeonDecoder<kBits> MakeValueDecoder(const int8_t* integers) {
+    return {integers, SmallestInteger(integers)};
+  }
+  template <int kBits>
+  TQ_INLINE int32_t ValueStart(const ValueArgs& a, int row, int num_rows) {
+    if (kBits == 8) return 0;
+    int32_t sum = 0;
+    for (int t = 0; t < kValueColumns / 4; ++t) {
+      for (int i = 0; i < 4; ++i) sum += a.weights[(t * num_rows + row) * 4 + i];
+    }
+    return SmallestInteger(a.integers) * sum;
+  }
+  template <int kBits, int kSums>
+  TQ_INLINE void DotValues(const NeonDecoder<kBits>& decoder, const std::byte* codes,
+                           const uint8_t* weights, Vi (&acc)[kSums]) {
+    const auto unit = decoder.Load(codes);
+#pragma GCC unroll 8
+    for (int t = 0; t < UnitShape<kBits>::kSteps; ++t) {
+      const int32x4_t v = decoder.Step(unit, t);
+#pragma GCC unroll 8
+      for (int i = 0; i < kSums; ++i) {
+        int32_t four;
+        __builtin_memcpy(&four, weights + (t * kSums + i) * 4, 4);
+        const int32x4_t w = vdupq_n_s32(four);
+        if constexpr (kBits == 8) {
+          acc[i] = vdotq_s32(acc[i], vreinterpretq_s8_s32(v), vreinterpretq_s8_s32(w));
+        } else {
+          acc[i] = vreinterpretq_s32_u32(vdotq_u32(
+              vreinterpretq_u32_s32(acc[i]), vreinterpretq_u8_s32(v), vreinterpretq_u8_s32(w)));
         }
       }
     }
@@ -157,8 +202,10 @@ struct Neon {
 
 void MatMul(const IntMatMulArgs& a, int64_t tile_begin, int64_t tile_end) {
   const TileFunction* functions =
-      a.layout_bits == 8  ? TileFunctionsForGroup<Neon, GridFloats<Neon>, 8>(a.group)
-      : a.grid != nullptr ? TileFunctionsFor<Neon, Neon, GridFloats<Neon>>(a, false)
+      a.layout_bits == 8  ? a.grid != nullptr
+                                ? TileFunctionsForGroup<Neon, GridFloats<Neon>, 8>(a.group)
+                                : TileFunctionsForGroup<Neon, HalfScales<Neon>, 8>(a.group)
+       : a.grid != nullptr ? TileFunctionsFor<Neon, Neon, GridFloats<Neon>>(a, false)
                           : TileFunctionsFor<Neon, Neon, HalfScales<Neon>>(a, false);
   RunTiles<Neon>(a, functions, tile_begin, tile_end);
 }
@@ -166,7 +213,11 @@ void MatMul(const IntMatMulArgs& a, int64_t tile_begin, int64_t tile_end) {
 }  // namespace
 
 extern const IntOps kIntOpsNeon;
-const IntOps kIntOpsNeon = {MatMul, DecodeAnyTile<Neon>, /*unsigned_table=*/false,
+const IntOps kIntOpsNeon = {MatMul,
+                            /*matmul_wide=*/nullptr,
+                            DecodeAnyTile<Neon>,
+                            AddValues<Neon>,
+                            /*unsigned_table=*/false,
                             /*unsigned_bytes=*/false};
 
 }  // namespace tq

@@ -135,7 +135,7 @@ __attribute__((noinline)) void RowsPass(const IntMatMulArgs& a, const Pass& pass
   using Shape = UnitShape<kBits>;
   constexpr int kUnits = kChunk / Shape::kColumns;
   constexpr int kChains = V::ChainsPerSum(kM);
-  const typename V::template Decoder<kBits> decoder(a.integers);
+  const typename V::template Decoder<kBits> decoder(a.integers, V::TableBase(a.integers));
   const int64_t num_groups = a.num_cols / a.group;
   const int64_t groups_per_block = a.block / a.group;
   const int chunks_per_group = a.group / kChunk;
@@ -257,11 +257,11 @@ const TileFunction* TileFunctionsFor(const IntMatMulArgs& a, bool small_table) {
                             : TileFunctionsForGroup<V, Scales, 4>(a.group);
 }
 
-// [groups][16] of one tile as f32: bases[g / base_groups] * factors[g].
+// [end - begin][16] of one tile as f32: bases[g / base_groups] * factors[g].
 template <class V>
-void ExpandScales(GridScaleType type, const std::byte* bases, const int8_t* factors,
-                  int64_t num_groups, int base_groups, float* out) {
-  for (int64_t g = 0; g < num_groups; ++g) {
+void ExpandScales(GridScaleType type, const std::byte* bases, const int8_t* factors, int64_t begin,
+                  int64_t end, int base_groups, float* out) {
+  for (int64_t g = begin; g < end; ++g) {
     for (int part = 0; part < 16; part += V::kRows) {
       const int64_t at = g / base_groups * 16 + part;
       typename V::Vf value = type == GridScaleType::kF16
@@ -270,9 +270,14 @@ void ExpandScales(GridScaleType type, const std::byte* bases, const int8_t* fact
                                  ? V::LoadBf16(reinterpret_cast<const uint16_t*>(bases) + at)
                                  : V::LoadAll(reinterpret_cast<const float*>(bases) + at);
       if (factors != nullptr) value = V::Mul(value, V::LoadInt8(factors + g * 16 + part));
-      V::StoreAll(out + g * 16 + part, value);
+      V::StoreAll(out + (g - begin) * 16 + part, value);
     }
   }
+}
+
+TQ_INLINE int64_t GridBaseBytes(const IntMatMulArgs& a) {
+  return a.num_cols / a.group / a.grid->base_groups * 16 *
+         (a.grid->type == GridScaleType::kF32 ? 4 : 2);
 }
 
 // Scales, then mins.
@@ -280,11 +285,10 @@ template <class V>
 void ExpandTile(const IntMatMulArgs& a, int64_t tile, float* out) {
   const GridScales& grid = *a.grid;
   const int64_t num_groups = a.num_cols / a.group;
-  const int64_t base_bytes =
-      num_groups / grid.base_groups * 16 * (grid.type == GridScaleType::kF32 ? 4 : 2);
+  const int64_t base_bytes = GridBaseBytes(a);
   const auto expand = [&](const std::byte* bases, const int8_t* factors, float* to) {
     ExpandScales<V>(grid.type, bases + tile * base_bytes,
-                    factors == nullptr ? nullptr : factors + tile * num_groups * 16, num_groups,
+                    factors == nullptr ? nullptr : factors + tile * num_groups * 16, 0, num_groups,
                     grid.base_groups, to);
   };
   expand(grid.bases, grid.factors, out);
@@ -333,7 +337,7 @@ void DecodeTile(const std::byte* codes, const uint16_t* scales, const float* cod
                 int64_t num_cols, float* tile) {
   using Shape = UnitShape<kBits>;
   static constexpr int8_t kIdentity[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-  const typename V::template Decoder<kBits> decoder(kIdentity);
+  const typename V::template Decoder<kBits> decoder(kIdentity, 0);
   const typename V::Codebook values(codebook);
   for (int64_t col = 0; col < num_cols; col += Shape::kColumns, codes += Shape::kVectors * 64) {
     for (int part = 0; part * V::kRows < 16; ++part) {

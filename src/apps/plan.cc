@@ -1,0 +1,221 @@
+// turboquant plan: will it fit? Told from headers alone, by the engine's own formula.
+#include <algorithm>
+#include <atomic>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "apps/command.h"
+#include "apps/flags.h"
+#include "apps/kv_flags.h"
+#include "apps/output.h"
+#include "apps/plan_report.h"
+#include "apps/plan_source.h"
+#include "eval/bandwidth.h"
+#include "model/checkpoint_parts.h"
+
+namespace tq {
+namespace {
+
+struct PlanFlags {
+  CommonFlags common;
+  KvFlags kv;
+  std::string model;
+  std::vector<std::string> include;
+  int64_t context = 16384;
+  int parallel = 1;
+  int64_t prefill_chunk = 512;
+  double ram_gb = 0;
+  double vram_gb = 0;
+  std::string machine_name;
+  bool rank = false;
+};
+
+constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
+
+Result<Machine> MachineFor(const PlanFlags& flags, double& bandwidth) {
+  bandwidth = 0;
+  if (!flags.machine_name.empty()) {
+    TQ_ASSIGN_OR_RETURN(const NamedMachine named, FindMachine(flags.machine_name));
+    bandwidth = named.read_bandwidth;
+    return MachineOf(named);
+  }
+  if (flags.ram_gb > 0) {
+    return AssumedMachine(fmt::format("a machine with {:g} GiB", flags.ram_gb),
+                          static_cast<int64_t>(flags.ram_gb * kGib));
+  }
+  return ThisMachine();
+}
+
+void AddWarnings(const PlanFlags& flags, PlanReport& report) {
+  const int64_t peak = report.plan.peak();
+  if (report.fit == Fit::kAfterFreeing) {
+    report.warnings.push_back(
+        fmt::format("{} more must become free first: end other programs (swap is not counted: "
+                    "weights that are swapped out are read again for every token)",
+                    HumanBytes(static_cast<double>(peak - report.machine.usable_bytes))));
+  }
+  if (report.shorter_chunk) {
+    report.warnings.push_back(
+        fmt::format("prefill chunks of {} and not {}: a longer one does not fit beside the rest",
+                    report.plan.options.prefill_chunk, flags.prefill_chunk));
+  }
+  if (report.plan.options.max_context < flags.context) {
+    report.warnings.push_back(
+        fmt::format("the model's own window is {} tokens, less than --context",
+                    report.plan.options.max_context));
+  }
+  const std::vector<int64_t> nodes =
+      report.machine.assumed ? std::vector<int64_t>() : FreeBytesOfNodes();
+  if (nodes.size() > 1 && peak > *std::max_element(nodes.begin(), nodes.end())) {
+    report.warnings.push_back(
+        fmt::format("no one of the {} memory nodes has so much free: start it with `numactl "
+                    "--interleave=all`",
+                    nodes.size()));
+  }
+}
+
+// Peaks of conversions: as the plan's, with other weights.
+Status RankRecipes(const PlanFlags& flags, double bandwidth, PlanReport& report) {
+  const ModelSpec& spec = report.sized->model->spec();
+  report.bandwidth = bandwidth > 0 ? bandwidth : MeasureReadBandwidth(flags.common.threads);
+  const int64_t others = report.plan.engine.total() - report.plan.engine.weights +
+                         report.plan.program + KvCache::BytesPerPage(report.memory->needs);
+  const auto add = [&](RecipeSize size) {
+    PlanRecipe recipe;
+    recipe.peak_bytes = size.prepared_bytes + others;
+    recipe.fit = recipe.peak_bytes <= report.machine.usable_bytes ? Fit::kResident
+                 : recipe.peak_bytes <= report.machine.most_bytes ? Fit::kAfterFreeing
+                                                                  : Fit::kNone;
+    recipe.tokens_per_second =
+        report.bandwidth / static_cast<double>(std::max<int64_t>(1, size.decode_bytes));
+    recipe.size = std::move(size);
+    report.recipes.push_back(std::move(recipe));
+  };
+  TQ_ASSIGN_OR_RETURN(const CheckpointParts parts, ReadCheckpointParts(*report.source->source));
+  int64_t weights = 0;
+  for (const Model::NamedWeight& named : report.sized->model->Weights()) {
+    weights += named.weight->rows() * named.weight->cols();
+  }
+  add({.name = "",
+       .text = "as it is stored now",
+       .bits_per_weight = 8.0 * static_cast<double>(parts.prepared_bytes) /
+                          static_cast<double>(std::max<int64_t>(1, weights)),
+       .file_bytes = report.source->stored_bytes,
+       .prepared_bytes = report.plan.engine.weights,
+       .decode_bytes = report.sized->model->decode_bytes()});
+  const auto sizes = SizeRecipes(*report.source->source, spec, *report.sized->backend);
+  if (!sizes.ok()) {
+    report.warnings.push_back("no conversions to rank: " +
+                              report.source->Named(sizes.status()).message());
+    return Status::Ok();
+  }
+  for (const RecipeSize& size : *sizes) add(size);
+  return Status::Ok();
+}
+
+Status Print(const PlanFlags& flags, const PlanReport& report) {
+  TQ_RETURN_IF_ERROR(flags.common.json ? WriteJson(PlanJson(report)) : WriteOut(PlanText(report)));
+  if (report.sized == nullptr) return NotFound(ShortfallText(report));
+  return report.fit == Fit::kNone ? OutOfMemory(ShortfallText(report)) : Status::Ok();
+}
+
+// Fills in what the machine allows.
+Status Judge(const PlanFlags& flags, const Planner& planner, PlanReport& report) {
+  EngineOptions options;
+  options.max_context = std::min(flags.context, report.memory->max_position_embeddings);
+  options.max_sequences = flags.parallel;
+  options.prefill_chunk = flags.prefill_chunk;
+  TQ_ASSIGN_OR_RETURN(report.plan, planner.Recommend(options, report.machine));
+  report.fit = FitOn(report.machine, report.plan);
+  report.shorter_chunk = report.plan.options.prefill_chunk < flags.prefill_chunk;
+  options.prefill_chunk = report.plan.options.prefill_chunk;
+  TQ_ASSIGN_OR_RETURN(report.largest_context, planner.LargestContext(options, report.machine));
+  TQ_ASSIGN_OR_RETURN(report.most_sequences,
+                      planner.MostSequences(options, report.machine, kMostSequences));
+  AddWarnings(flags, report);
+  return Status::Ok();
+}
+
+Status RunPlan(const PlanFlags& flags, Interrupts& interrupts) {
+  const Console console = MakeConsole(flags.common.quiet);
+  std::atomic<bool> cancel{false};
+  const Interrupts::Scope scope(interrupts, [&cancel] { cancel = true; });
+  PlanReport report;
+  double bandwidth = 0;
+  TQ_ASSIGN_OR_RETURN(report.machine, MachineFor(flags, bandwidth));
+  if (flags.vram_gb > 0) report.vram_bytes = static_cast<int64_t>(flags.vram_gb * kGib);
+  TQ_ASSIGN_OR_RETURN(const PlanSource source,
+                      OpenPlanSource(flags.model, flags.include, console, cancel));
+  report.source = &source;
+  if (source.source == nullptr) return Print(flags, report);
+
+  TQ_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
+                      MakeBackend(flags.common.backend, BackendOptionsOf(flags.common)));
+  const Result<SizedModel> sized = SizeModel(*source.source, *backend);
+  if (!sized.ok()) return source.Named(sized.status());
+  report.sized = &*sized;
+  TQ_ASSIGN_OR_RETURN(const std::optional<KvSettings> wanted, KvSettingsOf(flags.kv));
+  report.kv = KvSettingsFor(backend->activations(), wanted);
+  const ModelMemory memory = MemoryOf(*sized->model, *sized->backend, report.kv);
+  report.memory = &memory;
+  const Planner planner(memory,
+                        {.num_threads = backend->num_threads(),
+                         .tokenizer_bytes = source.tokenizer_bytes,
+                         .num_matrices = sized->num_matrices,
+                         .float_bytes = sized->float_bytes,
+                         .vocab_size = memory.vocab_size},
+                        sized->load_peak);
+  if (flags.common.memory_gb > 0) {
+    const auto limit = static_cast<int64_t>(flags.common.memory_gb * 1e9);
+    report.machine.name += fmt::format(" within {:g} GB", flags.common.memory_gb);
+    report.machine.usable_bytes = std::min(report.machine.usable_bytes, limit);
+    report.machine.most_bytes = std::min(report.machine.most_bytes, limit);
+  }
+  TQ_RETURN_IF_ERROR(Judge(flags, planner, report));
+  if (flags.rank) TQ_RETURN_IF_ERROR(RankRecipes(flags, bandwidth, report));
+  return Print(flags, report);
+}
+
+}  // namespace
+
+RunCommand RegisterPlan(CLI::App& app) {
+  const auto flags = std::make_shared<PlanFlags>();
+  app.add_option(
+         "--model", flags->model,
+         "Checkpoint: a folder in Hugging Face layout, a .gguf file, or ORG/NAME[@REVISION] "
+         "of a repository, of which the headers are read")
+      ->required();
+  app.add_option("--include", flags->include, "Which .gguf of a repository, as '*Q4_K_M.gguf'")
+      ->delimiter(',');
+  app.add_option("--context", flags->context, "Tokens of a conversation")
+      ->check(InRange(int64_t{2}, int64_t{1} << 30))
+      ->capture_default_str();
+  app.add_option("--parallel", flags->parallel, "Requests at a time, each with such a window")
+      ->check(InRange(1, 4096))
+      ->capture_default_str();
+  app.add_option("--prefill-chunk", flags->prefill_chunk,
+                 "Prompt tokens per step; the longest that fits is recommended")
+      ->check(InRange(int64_t{1}, int64_t{1} << 16))
+      ->capture_default_str();
+  app.add_option("--ram-gb", flags->ram_gb,
+                 "A machine with so much memory (GiB, as it is sold), not this one")
+      ->check(InRange(0.1, 1e6));
+  app.add_option("--vram-gb", flags->vram_gb,
+                 "Say also whether it would fit into a GPU with so many GiB")
+      ->check(InRange(0.1, 1e6));
+  app.add_option("--machine-name", flags->machine_name, "A known machine: mac-mini-16gb")
+      ->excludes("--ram-gb");
+  app.add_flag("--machine", flags->rank,
+               "Rank the conversions of this model that could run on the machine");
+  AddKvFlags(app, flags->kv);
+  AddCommonFlags(app, flags->common, Compute::kModel);
+  SetExamples(app,
+              {"turboquant plan --model Qwen3-8B-3bit",
+               "turboquant plan --model Qwen/Qwen3-30B-A3B --machine      # nothing is downloaded",
+               "turboquant plan --model model.gguf --context 65536 --parallel 4 --json",
+               "turboquant plan --model Qwen/Qwen3-8B --ram-gb 16"});
+  return [flags](Interrupts& interrupts) { return RunPlan(*flags, interrupts); };
+}
+
+}  // namespace tq

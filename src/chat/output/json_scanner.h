@@ -1,0 +1,74 @@
+// JsonScanner: checks one JSON value that comes byte by byte, and passes it on as it is written.
+// Raw control characters in strings, which models write and JSON forbids, become escapes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tq {
+
+enum class ScanStep : uint8_t {
+  kMore,
+  kEnd,        // the value ends with this byte
+  kEndBefore,  // it ended before this byte, which was not taken
+  kBad,        // no JSON; the byte was not taken
+};
+
+class JsonScanner {
+ public:
+  void Reset();
+  // Appends the checked bytes to out.
+  ScanStep Push(char c, std::string& out);
+  // Whether a value inside of the outermost object or array has begun.
+  bool has_inner_value() const { return has_inner_value_; }
+
+ private:
+  enum class State : uint8_t {
+    kValue,
+    kFirstValue,  // behind '['
+    kFirstKey,    // behind '{'
+    kKey,
+    kColon,
+    kAfter,
+    kString,
+    kEscape,
+    kHex,
+    kWord,
+    kMinus,
+    kZero,
+    kInteger,
+    kDot,
+    kFraction,
+    kExponent,
+    kExponentSign,
+    kExponentDigits,
+  };
+  ScanStep BeginValue(char c, std::string& out);
+  ScanStep PushString(char c, std::string& out);
+  ScanStep PushNumber(char c, std::string& out);
+  ScanStep Close(char c, std::string& out);
+  ScanStep EndValue();
+  ScanStep Take(char c, State next, std::string& out);
+
+  State state_ = State::kValue;
+  std::vector<char> nested_;
+  bool is_key_ = false;
+  bool has_inner_value_ = false;
+  int hex_digits_ = 0;
+  std::string_view word_;  // what is left of true, false or null
+};
+
+// Whether all of `text`, but for white space around it, is one JSON value; `json` gets it.
+bool IsJsonValue(std::string_view text, std::string* json);
+
+// White space as JSON has it.
+inline bool IsJsonSpace(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
+// Appends the inside of a JSON string that means `text`.
+void AppendEscaped(std::string_view text, std::string& out);
+// With the quotes.
+std::string JsonString(std::string_view text);
+
+}  // namespace tq

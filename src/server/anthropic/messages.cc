@@ -1,0 +1,97 @@
+// POST /v1/messages and /v1/messages/count_tokens.
+#include <limits>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "chat/parse_messages.h"
+#include "server/anthropic/message_writer.h"
+#include "server/chat_plan.h"
+#include "server/chat_prompt_ids.h"
+#include "server/fields.h"
+#include "server/router.h"
+
+namespace tq::server {
+namespace {
+
+struct MessageRequest {
+  ChatAsk ask;
+  MessageForm form;
+};
+
+// As in this API, a model thinks only when it is asked to.
+Status ReadThinking(const RequestNode& body, ChatPromptOptions& prompt) {
+  const RequestNode thinking = body["thinking"];
+  bool thinks = false;
+  if (!thinking.IsNull()) {
+    TQ_RETURN_IF_ERROR(thinking.CheckObject());
+    const RequestNode type = thinking["type"];
+    const std::string name = type.IsText() ? type.text() : "";
+    if (name != "enabled" && name != "adaptive" && name != "disabled") {
+      return type.Expected("\"enabled\", \"adaptive\" or \"disabled\"");
+    }
+    thinks = name != "disabled";
+  }
+  prompt.enable_thinking = thinks;
+  if (!thinks) return Status::Ok();
+  TQ_ASSIGN_OR_RETURN(prompt.reasoning_effort, body["output_config"]["effort"].OptionalText());
+  return Status::Ok();
+}
+
+Status ReadLimits(const RequestNode& body, ChatAsk& ask) {
+  const RequestNode max_tokens = body["max_tokens"];
+  if (max_tokens.IsNull()) return max_tokens.Expected("a whole number >= 1");
+  TQ_ASSIGN_OR_RETURN(const auto most,
+                      OptionalInt(max_tokens, 1, std::numeric_limits<int64_t>::max()));
+  ask.max_tokens = *most;
+  return Status::Ok();
+}
+
+// What a prompt is made of.
+Status ReadPrompt(const OrderedJson& json, const Service& service, MessageRequest& request) {
+  const RequestNode body(json, "");
+  TQ_ASSIGN_OR_RETURN(const std::string model, body["model"].OptionalText());
+  TQ_ASSIGN_OR_RETURN(request.form.model, service.AnswerName(model));
+  TQ_ASSIGN_OR_RETURN(request.ask.input, ParseAnthropicChat(json));
+  TQ_RETURN_IF_ERROR(ReadThinking(body, request.ask.prompt));
+  TQ_RETURN_IF_ERROR(ReadTemplateVariables(body, request.ask.prompt));
+  return ApplyToolChoice(body["tool_choice"], request.ask.input);
+}
+
+Result<MessageRequest> ReadRequest(const OrderedJson& json, const Service& service) {
+  const RequestNode body(json, "");
+  MessageRequest request;
+  TQ_RETURN_IF_ERROR(ReadPrompt(json, service, request));
+  TQ_RETURN_IF_ERROR(ReadCommon(body, service, request.ask));
+  TQ_RETURN_IF_ERROR(ReadLimits(body, request.ask));
+  TQ_ASSIGN_OR_RETURN(request.ask.stops, ReadStops(body["stop_sequences"]));
+  TQ_ASSIGN_OR_RETURN(const auto stream, OptionalBool(body["stream"]));
+  request.form.stream = request.ask.stream = stream.value_or(false);
+  return request;
+}
+
+}  // namespace
+
+void Messages(const Call& call) {
+  const auto body = ParseBody(call.request().body);
+  if (!body.ok()) return call.Fail(body.status());
+  auto request = ReadRequest(*body, call.service);
+  if (!request.ok()) return call.Fail(request.status());
+  auto plan = MakeChatPlan(call, std::move(request->ask));
+  if (!plan.ok()) return call.Fail(plan.status());
+  request->form.prompt_tokens = static_cast<int64_t>(plan->request.prompt.size());
+  Generate(call, std::move(plan).value(), MakeMessageWriter(call, request->form));
+}
+
+void CountTokens(const Call& call) {
+  const auto body = ParseBody(call.request().body);
+  if (!body.ok()) return call.Fail(body.status());
+  MessageRequest request;
+  const Status status = ReadPrompt(*body, call.service, request);
+  if (!status.ok()) return call.Fail(status);
+  const auto prompt = MakePromptIds(call.service, request.ask.input, request.ask.prompt);
+  if (!prompt.ok()) return call.Fail(prompt.status());
+  call.Reply({{"input_tokens", prompt->ids.size()}});
+}
+
+}  // namespace tq::server

@@ -1,0 +1,63 @@
+// Generation: one answer on its way from the engine to a client: ids -> text -> stop strings ->
+// events
+// -> the writer of an API. It never blocks: the engine wakes it through the exchange, and a slow
+// client pauses its own sequence alone.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "chat/messages.h"
+#include "chat/output/output_parser.h"
+#include "chat/prompt.h"
+#include "engine/request.h"
+#include "server/call.h"
+
+namespace tq::server {
+
+struct AnswerEnd {
+  enum class Reason : uint8_t { kEndOfTurn, kStopString, kLength, kToolCalls };
+  Reason reason = Reason::kEndOfTurn;
+  std::string stop_string = {};  // kStopString: which
+  GenerateStats stats;
+  int64_t reasoning_tokens = 0;
+};
+
+// Writes one answer in the form of one API, as a stream or at once. Thread: the exchange's.
+class AnswerWriter {
+ public:
+  virtual ~AnswerWriter() = default;
+  // The engine has taken the request.
+  virtual void Begin() = 0;
+  virtual void Add(const OutputEvent& event) = 0;
+  // Nothing was written for a while.
+  virtual void KeepAlive() = 0;
+  virtual void End(const AnswerEnd& end) = 0;
+  // It will not be complete.
+  virtual void Fail(const ApiError& error) = 0;
+};
+
+struct AnswerPlan {
+  GenerateRequest request;
+  std::vector<std::string> stops;
+  // Of a conversation: what the answer is remembered by. Empty history: it is not.
+  std::vector<ChatMessage> history = {};
+  RenderedPrompt rendered = {};
+  std::vector<ToolSpec> tools = {};
+  std::optional<OutputParserOptions> parser = {};  // none: the answer is all text
+};
+
+// Adds an event to the message of an answer. Requires: a kToolBegin has an id.
+void AppendEvent(const OutputEvent& event, ChatMessage& message);
+
+// Checks the length of the prompt, submits, and answers. Errors go to the client in the API's
+// words.
+// give_cancel: called before anything is written with a function that ends the answer early (any
+// thread).
+void Generate(const Call& call, AnswerPlan plan, std::unique_ptr<AnswerWriter> writer,
+              const std::function<void(std::function<void()> cancel)>& give_cancel = {});
+
+}  // namespace tq::server

@@ -1,0 +1,68 @@
+// POST /v1/chat/completions.
+#include <limits>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "chat/parse_messages.h"
+#include "server/chat_plan.h"
+#include "server/fields.h"
+#include "server/openai/chat_writer.h"
+#include "server/router.h"
+
+namespace tq::server {
+namespace {
+
+struct ChatRequest {
+  ChatAsk ask;
+  ChatForm form;
+};
+
+Status RefuseLogprobs(const RequestNode& body) {
+  TQ_ASSIGN_OR_RETURN(const auto wanted, OptionalBool(body["logprobs"]));
+  if (wanted.value_or(false)) return body["logprobs"].Expected("false (not served yet)");
+  return Status::Ok();
+}
+
+Status ReadLimits(const RequestNode& body, ChatAsk& ask) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  TQ_ASSIGN_OR_RETURN(const auto now, OptionalInt(body["max_completion_tokens"], 1, kMost));
+  TQ_ASSIGN_OR_RETURN(const auto before, OptionalInt(body["max_tokens"], 1, kMost));
+  ask.max_tokens = now ? *now : before.value_or(-1);
+  return Status::Ok();
+}
+
+Result<ChatRequest> ReadRequest(const OrderedJson& json, const Service& service) {
+  const RequestNode body(json, "");
+  ChatRequest request;
+  TQ_ASSIGN_OR_RETURN(const std::string model, body["model"].OptionalText());
+  TQ_ASSIGN_OR_RETURN(request.form.model, service.AnswerName(model));
+  TQ_ASSIGN_OR_RETURN(request.ask.input, ParseOpenAiChat(json));
+  TQ_RETURN_IF_ERROR(ReadCommon(body, service, request.ask));
+  TQ_RETURN_IF_ERROR(ReadLimits(body, request.ask));
+  TQ_RETURN_IF_ERROR(RefuseLogprobs(body));
+  TQ_RETURN_IF_ERROR(ApplyToolChoice(body["tool_choice"], request.ask.input));
+  TQ_ASSIGN_OR_RETURN(request.ask.stops, ReadStops(body["stop"]));
+  TQ_ASSIGN_OR_RETURN(request.ask.prompt.reasoning_effort, body["reasoning_effort"].OptionalText());
+  TQ_ASSIGN_OR_RETURN(const auto stream, OptionalBool(body["stream"]));
+  request.form.stream = request.ask.stream = stream.value_or(false);
+  const RequestNode options = body["stream_options"];
+  if (!options.IsNull()) TQ_RETURN_IF_ERROR(options.CheckObject());
+  TQ_ASSIGN_OR_RETURN(const auto usage, OptionalBool(options["include_usage"]));
+  request.form.include_usage = usage.value_or(service.options().stream_usage);
+  return request;
+}
+
+}  // namespace
+
+void ChatCompletions(const Call& call) {
+  const auto body = ParseBody(call.request().body);
+  if (!body.ok()) return call.Fail(body.status());
+  auto request = ReadRequest(*body, call.service);
+  if (!request.ok()) return call.Fail(request.status());
+  auto plan = MakeChatPlan(call, std::move(request->ask));
+  if (!plan.ok()) return call.Fail(plan.status());
+  Generate(call, std::move(plan).value(), MakeChatWriter(call, request->form));
+}
+
+}  // namespace tq::server

@@ -1,0 +1,152 @@
+#include "server/service.h"
+
+#include <algorithm>
+#include <ctime>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "server/call.h"
+#include "server/ids.h"
+#include "server/router.h"
+#include "server/transport/text.h"
+
+namespace tq::server {
+namespace {
+
+constexpr std::string_view kAnthropicPath = "/v1/messages";
+
+// Whole texts are compared whatever they hold, so that the time says nothing about a key.
+bool EqualsInConstantTime(std::string_view secret, std::string_view given) {
+  size_t difference = secret.size() ^ given.size();
+  for (size_t i = 0; i < given.size(); ++i) {
+    const char expected = secret.empty() ? '\0' : secret[i % secret.size()];
+    difference |= static_cast<size_t>(static_cast<unsigned char>(expected ^ given[i]));
+  }
+  return difference == 0;
+}
+
+ApiStyle StyleOf(const HttpRequest& request) {
+  const bool anthropic =
+      request.path.starts_with(kAnthropicPath) || !request.Find("anthropic-version").empty();
+  return anthropic ? ApiStyle::kAnthropic : ApiStyle::kOpenAi;
+}
+
+bool NeedsNoKey(std::string_view path) {
+  return path == "/health" || path == "/api/hello" || path == "/";
+}
+
+bool WantsWebSocket(const HttpRequest& request) {
+  return EqualsIgnoringCase(request.Find("upgrade"), "websocket");
+}
+
+}  // namespace
+
+Service::Service(ServedModel model, ServiceOptions options, ServerLog log)
+    : model_(std::move(model)),
+      options_(std::move(options)),
+      log_(std::move(log)),
+      turns_(options_.max_turns),
+      responses_(options_.max_responses),
+      created_(std::time(nullptr)) {}
+
+void Service::SetConnectionCounter(std::function<size_t()> counter) {
+  const std::lock_guard lock(mutex_);
+  connections_ = std::move(counter);
+}
+
+size_t Service::num_connections() const {
+  const std::lock_guard lock(mutex_);
+  return connections_ ? connections_() : 0;
+}
+
+bool Service::IsAllowed(const HttpRequest& request) const {
+  if (options_.api_keys.empty()) return true;
+  constexpr std::string_view kBearer = "bearer ";
+  std::string_view bearer = request.Find("authorization");
+  const bool is_bearer = bearer.size() > kBearer.size() &&
+                         EqualsIgnoringCase(bearer.substr(0, kBearer.size()), kBearer);
+  bearer.remove_prefix(is_bearer ? kBearer.size() : bearer.size());
+  const std::string_view other = request.Find("x-api-key");
+  bool allowed = false;
+  for (const std::string& key : options_.api_keys) {
+    allowed |= EqualsInConstantTime(key, bearer);
+    allowed |= EqualsInConstantTime(key, other);
+  }
+  return allowed;
+}
+
+void Service::AddOrigin(Exchange& exchange) const {
+  const std::string_view origin = exchange.request().Find("origin");
+  if (origin.empty() || options_.origins.empty()) return;
+  const bool any =
+      std::find(options_.origins.begin(), options_.origins.end(), "*") != options_.origins.end();
+  const bool named =
+      std::find(options_.origins.begin(), options_.origins.end(), origin) != options_.origins.end();
+  if (!any && !named) return;
+  exchange.AddHeader("Access-Control-Allow-Origin", any ? "*" : std::string(origin));
+  exchange.AddHeader("Vary", "Origin");
+  if (exchange.request().method != "OPTIONS") return;
+  const std::string_view headers = exchange.request().Find("access-control-request-headers");
+  exchange.AddHeader("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS");
+  exchange.AddHeader("Access-Control-Allow-Headers", headers.empty() ? "*" : std::string(headers));
+  exchange.AddHeader("Access-Control-Max-Age", "600");
+}
+
+void Service::Handle(const std::shared_ptr<Exchange>& exchange) {
+  const HttpRequest& request = exchange->request();
+  Call call{.service = *this, .exchange = exchange, .style = StyleOf(request)};
+  call.request_id = NewId("req_");
+  exchange->AddHeader("request-id", call.request_id);
+  exchange->AddHeader("x-request-id", call.request_id);
+  AddOrigin(*exchange);
+  if (request.method == "OPTIONS") {
+    call.path = "*";
+    return call.Reply(HttpResponse{.status = 204});
+  }
+  Route route = FindRoute(request.method, request.path);
+  call.path = route.endpoint != nullptr ? route.endpoint->path : "other";
+  call.arguments = std::move(route.arguments);
+  const bool open = route.endpoint != nullptr && NeedsNoKey(route.endpoint->path);
+  if (!open && !IsAllowed(request)) {
+    return call.Fail(ApiError{401, "invalid_request_error", "invalid_api_key", "",
+                              "expected one of the server's API keys as `Authorization: Bearer` or "
+                              "`x-api-key`, found none that is valid"});
+  }
+  if (WantsWebSocket(request)) {
+    exchange->AddHeader("Upgrade", "HTTP/1.1");
+    return call.Fail(ApiError{426, "invalid_request_error", "upgrade_required", "",
+                              "WebSockets are not served: use POST with \"stream\": true"});
+  }
+  if (route.endpoint != nullptr) return route.endpoint->handle(call);
+  if (!route.allowed.empty()) {
+    exchange->AddHeader("Allow", route.allowed);
+    return call.Fail(ApiError{
+        405, "invalid_request_error", "method_not_allowed", "",
+        fmt::format("{}: expected {}, found {}", request.path, route.allowed, request.method)});
+  }
+  call.Fail(NotFoundError(
+      fmt::format("{} {}: no such endpoint; docs/api.md lists them", request.method, request.path),
+      "unknown_url"));
+}
+
+Result<GrammarCompiler*> Service::grammars() {
+  const std::lock_guard lock(grammars_mutex_);
+  if (grammars_ == nullptr) {
+    TQ_ASSIGN_OR_RETURN(grammars_,
+                        GrammarCompiler::Create(*model_.text->tokenizer, model_.vocab_size));
+  }
+  return grammars_.get();
+}
+
+Result<std::string> Service::AnswerName(const std::string& asked) const {
+  if (asked.empty()) return model_.name;
+  const bool known = asked == model_.name || std::find(model_.aliases.begin(), model_.aliases.end(),
+                                                       asked) != model_.aliases.end();
+  if (known || options_.any_model_name) return asked;
+  return NotFound(
+      fmt::format("model: expected \"{}\", found \"{}\"", model_.name, asked.substr(0, 100)));
+}
+
+}  // namespace tq::server

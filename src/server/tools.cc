@@ -1,0 +1,120 @@
+// Endpoints of our own: /tokenize, /detokenize, /props, /metrics, /openapi.json.
+#include <limits>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "chat/parse_messages.h"
+#include "server/chat_prompt_ids.h"
+#include "server/fields.h"
+#include "server/router.h"
+
+namespace tq::server {
+namespace {
+
+Result<OrderedJson> TokenizeBody(Service& service, const OrderedJson& json) {
+  const RequestNode body(json, "");
+  std::vector<int32_t> ids;
+  if (!body["messages"].IsNull()) {
+    TQ_ASSIGN_OR_RETURN(ChatInput input, ParseOpenAiChat(json));
+    ChatPromptOptions options;
+    TQ_RETURN_IF_ERROR(ReadTemplateVariables(body, options));
+    TQ_ASSIGN_OR_RETURN(PromptIds prompt, MakePromptIds(service, input, options));
+    ids = std::move(prompt.ids);
+  } else {
+    // Two names of one thing, by server.
+    const RequestNode text = body["content"].IsNull() ? body["prompt"] : body["content"];
+    TQ_ASSIGN_OR_RETURN(const std::string content, text.Text());
+    TQ_ASSIGN_OR_RETURN(const auto add_special, OptionalBool(body["add_special"]));
+    TQ_ASSIGN_OR_RETURN(const auto parse_special, OptionalBool(body["parse_special"]));
+    ids = service.text().tokenizer->Encode(content,
+                                           {.add_special_tokens = add_special.value_or(false),
+                                            .parse_special = parse_special.value_or(true)});
+  }
+  OrderedJson answer = {{"tokens", ids}, {"count", ids.size()}};
+  answer["max_model_len"] = service.max_context();
+  return answer;
+}
+
+Result<OrderedJson> DetokenizeBody(const Service& service, const OrderedJson& json) {
+  const RequestNode list = RequestNode(json, "")["tokens"];
+  if (!list.IsList()) return list.Expected("a list of token ids");
+  TQ_ASSIGN_OR_RETURN(const std::vector<RequestNode> nodes, list.List());
+  std::vector<int32_t> ids;
+  for (const RequestNode& node : nodes) {
+    if (node.IsNull()) return node.Expected("a token id");
+    TQ_ASSIGN_OR_RETURN(const auto id, OptionalInt(node, 0, service.model().vocab_size - 1));
+    ids.push_back(static_cast<int32_t>(*id));
+  }
+  const std::string text = service.text().tokenizer->Decode(ids, false);
+  return OrderedJson{{"content", text}, {"prompt", text}};
+}
+
+}  // namespace
+
+void Tokenize(const Call& call) {
+  const auto body = ParseBody(call.request().body);
+  if (!body.ok()) return call.Fail(body.status());
+  const auto answer = TokenizeBody(call.service, *body);
+  if (!answer.ok()) return call.Fail(answer.status());
+  call.Reply(*answer);
+}
+
+void Detokenize(const Call& call) {
+  const auto body = ParseBody(call.request().body);
+  if (!body.ok()) return call.Fail(body.status());
+  const auto answer = DetokenizeBody(call.service, *body);
+  if (!answer.ok()) return call.Fail(answer.status());
+  call.Reply(*answer);
+}
+
+void Props(const Call& call) {
+  const Service& service = call.service;
+  const EngineOptions& options = service.engine().options();
+  const SamplingParams& sampling = service.text().sampling;
+  call.Reply({{"model", service.model().name},
+              {"backend", service.model().backend},
+              {"context_length", options.max_context},
+              {"kv_tokens", options.kv_tokens},
+              {"max_batch", options.max_sequences},
+              {"max_queue", options.max_queue},
+              {"prefill_chunk", options.prefill_chunk},
+              {"prefix_cache", options.prefix_cache},
+              {"max_tokens", service.options().max_tokens},
+              {"vocab_size", service.model().vocab_size},
+              {"has_chat_template", service.text().chat.has_value()},
+              {"default_sampling",
+               {{"temperature", sampling.temperature},
+                {"top_p", sampling.top_p},
+                {"top_k", sampling.top_k},
+                {"min_p", sampling.min_p},
+                {"repetition_penalty", sampling.repetition_penalty}}}});
+}
+
+void Metrics(const Call& call) {
+  const Service& service = call.service;
+  call.Reply(HttpResponse{
+      .content_type = "text/plain; version=0.0.4; charset=utf-8",
+      .body = call.service.metrics().Text(service.engine().stats(), service.num_connections())});
+}
+
+void OpenApi(const Call& call) {
+  OrderedJson paths = OrderedJson::object();
+  for (const Endpoint& endpoint : Endpoints()) {
+    std::string path(endpoint.path);
+    if (path.ends_with("*}")) path.erase(path.size() - 2, 1);
+    std::string method(endpoint.method);
+    for (char& c : method) c = static_cast<char>(c - 'A' + 'a');
+    OrderedJson operation = {{"summary", endpoint.doc},
+                             {"responses", {{"200", {{"description", "OK"}}}}}};
+    if (endpoint.method == "POST") {
+      operation["requestBody"] = {{"content", {{"application/json", OrderedJson::object()}}}};
+    }
+    paths[path][method] = std::move(operation);
+  }
+  call.Reply({{"openapi", "3.1.0"},
+              {"info", {{"title", "turboquant"}, {"version", TQ_VERSION}}},
+              {"paths", std::move(paths)}});
+}
+
+}  // namespace tq::server
