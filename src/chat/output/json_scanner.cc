@@ -213,20 +213,7 @@ ScanStep JsonScanner::Push(char c, std::string& out) {
 }
 
 bool IsJsonValue(std::string_view text, std::string* json) {
-  json->clear();
-  JsonScanner scanner;
-  size_t at = 0;
-  ScanStep step = ScanStep::kMore;
-  // A line feed ends numbers.
-  for (; at <= text.size() && step == ScanStep::kMore; ++at) {
-    step = scanner.Push(at < text.size() ? text[at] : '\n', *json);
-  }
-  if (step == ScanStep::kEndBefore) --at;
-  if (step == ScanStep::kMore || step == ScanStep::kBad) return false;
-  for (; at < text.size(); ++at) {
-    if (!IsJsonSpace(text[at])) return false;
-  }
-  return true;
+  return IsWholeValue(JsonScanner(), text, json);
 }
 
 }  // namespace tq

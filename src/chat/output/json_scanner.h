@@ -2,6 +2,7 @@
 // Raw control characters in strings, which models write and JSON forbids, become escapes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -65,6 +66,24 @@ bool IsJsonValue(std::string_view text, std::string* json);
 
 // White space as JSON has it.
 inline bool IsJsonSpace(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
+// Whether text is one value of the scanner's notation, and blanks behind it. json gets the value.
+template <typename Scanner>
+bool IsWholeValue(Scanner scanner, std::string_view text, std::string* json) {
+  json->clear();
+  size_t at = 0;
+  ScanStep step = ScanStep::kMore;
+  // A line feed ends numbers and words.
+  for (; at <= text.size() && step == ScanStep::kMore; ++at) {
+    step = scanner.Push(at < text.size() ? text[at] : '\n', *json);
+  }
+  if (step == ScanStep::kEndBefore) --at;
+  if (step == ScanStep::kMore || step == ScanStep::kBad) return false;
+  for (; at < text.size(); ++at) {
+    if (!IsJsonSpace(text[at])) return false;
+  }
+  return true;
+}
 
 // Appends the inside of a JSON string that means `text`.
 void AppendEscaped(std::string_view text, std::string& out);

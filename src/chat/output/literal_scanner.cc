@@ -260,20 +260,7 @@ ScanStep LiteralScanner::Push(char c, std::string& out) {
 }
 
 bool IsLiteral(std::string_view text, std::string* json) {
-  json->clear();
-  LiteralScanner scanner;
-  size_t at = 0;
-  ScanStep step = ScanStep::kMore;
-  // A line feed ends words.
-  for (; at <= text.size() && step == ScanStep::kMore; ++at) {
-    step = scanner.Push(at < text.size() ? text[at] : '\n', *json);
-  }
-  if (step == ScanStep::kEndBefore) --at;
-  if (step == ScanStep::kMore || step == ScanStep::kBad) return false;
-  for (; at < text.size(); ++at) {
-    if (!IsJsonSpace(text[at])) return false;
-  }
-  return true;
+  return IsWholeValue(LiteralScanner(), text, json);
 }
 
 }  // namespace tq
