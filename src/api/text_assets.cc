@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "api/chat_check.h"
 #include "base/json.h"
 
 namespace tq {
@@ -125,16 +126,26 @@ std::vector<std::string> ListSpecialTexts(const Tokenizer& tokenizer) {
   return texts;
 }
 
-}  // namespace
-
-Result<TextAssets> LoadTextAssets(const WeightSource& source) {
-  TextAssets assets;
+Result<ChatDocuments> ReadChatDocuments(const WeightSource& source) {
   ChatDocuments documents;
   TQ_ASSIGN_OR_RETURN(documents.tokenizer_config, ReadOptional(source, "tokenizer_config.json"));
   TQ_ASSIGN_OR_RETURN(documents.special_tokens_map,
                       ReadOptional(source, "special_tokens_map.json"));
   TQ_ASSIGN_OR_RETURN(documents.chat_template_jinja, ReadOptional(source, "chat_template.jinja"));
   TQ_ASSIGN_OR_RETURN(documents.chat_template_json, ReadOptional(source, "chat_template.json"));
+  return documents;
+}
+
+}  // namespace
+
+Status CheckChatTemplate(const WeightSource& source) {
+  TQ_ASSIGN_OR_RETURN(const ChatDocuments documents, ReadChatDocuments(source));
+  return ChatPrompt::Load(documents).status();
+}
+
+Result<TextAssets> LoadTextAssets(const WeightSource& source) {
+  TextAssets assets;
+  TQ_ASSIGN_OR_RETURN(ChatDocuments documents, ReadChatDocuments(source));
   TQ_RETURN_IF_ERROR(LoadTokenizer(source, documents.tokenizer_config, assets));
   if (assets.tokenizer != nullptr) documents.special_texts = ListSpecialTexts(*assets.tokenizer);
   auto chat = ChatPrompt::Load(documents);

@@ -20,9 +20,11 @@
 #include <unistd.h>
 
 #include "apps/terminal.h"
+#include "apps/version.h"
 #include "backend/backend.h"
 #include "base/memory.h"
 #include "eval/bandwidth.h"
+#include "plan/machines.h"
 
 namespace tq {
 namespace {
@@ -43,6 +45,14 @@ std::optional<double> CgroupCpus() {
   double period = 0;
   if (!(text >> quota >> period) || period <= 0) return std::nullopt;
   return quota / period;
+}
+
+void CheckBuild(Findings& findings) {
+  const std::string build = BuildText();
+  const bool fast = build.find("Release") != std::string::npos ||
+                    build.find("RelWithDebInfo") != std::string::npos;
+  findings.push_back({"build", fast ? FindingLevel::kOk : FindingLevel::kWarn, build,
+                      fast ? "" : "slow: build it with `cmake --preset release`"});
 }
 
 void CheckProcessor(Findings& findings) {
@@ -100,6 +110,12 @@ MachineFacts CheckMemory(Findings& findings) {
   } else {
     findings.push_back({"memory.huge_pages", FindingLevel::kOk,
                         huge.empty() ? "unknown" : "available to programs that ask", ""});
+  }
+  if (const std::vector<int64_t> nodes = FreeBytesOfNodes(); nodes.size() > 1) {
+    const int64_t most = *std::max_element(nodes.begin(), nodes.end());
+    findings.push_back(
+        {"memory.nodes", FindingLevel::kOk,
+         fmt::format("{} memory nodes, {} free in one of them", nodes.size(), Bytes(most)), ""});
   }
   const double bandwidth = MeasureReadBandwidth(0);
   findings.push_back({"memory.bandwidth", FindingLevel::kOk,
@@ -164,6 +180,7 @@ void CheckPort(int port, Findings& findings) {
 }  // namespace
 
 MachineFacts CheckMachine(const std::string& folder, int port, Findings& findings) {
+  CheckBuild(findings);
   CheckProcessor(findings);
   const MachineFacts facts = CheckMemory(findings);
   CheckDisk(folder, findings);

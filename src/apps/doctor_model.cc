@@ -1,20 +1,21 @@
 #include "apps/doctor_model.h"
 
 #include <algorithm>
-#include <chrono>
+#include <filesystem>
 #include <memory>
+#include <system_error>
 #include <vector>
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "api/text_assets.h"
 #include "apps/checkpoint_report.h"
+#include "apps/doctor_quantization.h"
+#include "apps/missing_shards.h"
 #include "apps/terminal.h"
 #include "backend/backend.h"
 #include "base/file.h"
+#include "eval/disk_speed.h"
 #include "plan/planner.h"
 #include "weights/safetensors.h"
 #include "weights/source.h"
@@ -73,35 +74,15 @@ void CheckFiles(const std::vector<std::string>& files, Findings& findings) {
        ""});
 }
 
-// Bytes per second of reads that do not come from the page cache; 0: the file is too small.
-double DiskSpeed(const std::string& file) {
-  constexpr int64_t kPiece = int64_t{4} << 20;
-  constexpr int64_t kPieces = 16;
-  const int handle = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
-  if (handle < 0) return 0;
-  struct stat info {};
-  std::vector<char> buffer(kPiece);
-  int64_t total = 0;
-  double seconds = 0;
-  if (::fstat(handle, &info) == 0 && info.st_size >= kPiece * kPieces) {
-    const int64_t stride = info.st_size / kPieces;
-    for (int64_t i = 0; i < kPieces; ++i) {
-      const off_t at = i * stride / kPiece * kPiece;
-      ::posix_fadvise(handle, at, kPiece, POSIX_FADV_DONTNEED);
-      const auto start = std::chrono::steady_clock::now();
-      const ssize_t got = ::pread(handle, buffer.data(), kPiece, at);
-      seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      total += std::max<ssize_t>(got, 0);
-    }
-  }
-  ::close(handle);
-  return seconds > 0 ? static_cast<double>(total) / seconds : 0;
-}
-
 void CheckDiskSpeed(const std::vector<std::string>& files, int64_t stored_bytes,
                     Findings& findings) {
-  if (files.empty()) return;
-  const double speed = DiskSpeed(files.front());
+  const auto largest =
+      std::max_element(files.begin(), files.end(), [](const auto& a, const auto& b) {
+        std::error_code error;
+        return std::filesystem::file_size(a, error) < std::filesystem::file_size(b, error);
+      });
+  if (largest == files.end()) return;
+  const double speed = MeasureDiskSpeed(*largest);
   if (speed == 0) return;
   constexpr double kSlow = 100e6;
   const bool slow = speed < kSlow;
@@ -186,6 +167,7 @@ void CheckArchitecture(const WeightSource& source, int64_t available_bytes,
                       fmt::format("{}, {} layers: all tensors are there", report->spec->model_type,
                                   report->spec->blocks.size()),
                       ""});
+  CheckQuantization(source, *report, findings);
   CheckFit(source, available_bytes, findings);
 }
 
@@ -199,6 +181,10 @@ void CheckModel(const std::string& path, int64_t available_bytes, Findings& find
   }
   const std::vector<std::string> files = WeightFiles(path);
   CheckFiles(files, findings);
+  if (const std::string missing = IsDirectory(path) ? MissingShards(path) : ""; !missing.empty()) {
+    findings.push_back({"model.shards", FindingLevel::kFail, missing,
+                        "download the rest: `turboquant pull`, or the publisher's page"});
+  }
   const Result<std::unique_ptr<WeightSource>> source = OpenSource(path);
   if (!source.ok()) {
     Add(findings, "model.readable", source.status(), "",

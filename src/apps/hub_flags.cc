@@ -1,10 +1,13 @@
 #include "apps/hub_flags.h"
 
 #include <cstdlib>
+#include <filesystem>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "base/file.h"
+#include "hub/packaged_model.h"
 #include "hub/repo_id.h"
 
 namespace tq {
@@ -53,10 +56,26 @@ bool IsHubOffline() {
   return value == "1" || value == "true" || value == "TRUE" || value == "yes" || value == "ON";
 }
 
+std::string OwnCacheFolder() {
+  std::string cache = Environment("XDG_CACHE_HOME");
+  if (cache.empty()) {
+    const std::string home = Environment("HOME");
+    cache = (home.empty() ? std::filesystem::temp_directory_path().string() : home) + "/.cache";
+  }
+  return cache + "/turboquant";
+}
+
 CLI::Validator ModelPath() {
   return {[](std::string& model) {
+            if (FileExists(model)) return std::string();
+            if (const PackagedModel* packaged = FindPackagedModel(model)) {
+              Result<std::string> file = FindPackagedFile(OwnCacheFolder(), *packaged);
+              if (!file.ok()) return file.status().message();
+              model = std::move(file).value();
+              return std::string();
+            }
             const Result<RepoId> repo = ParseRepoId(model);
-            if (!repo.ok() || FileExists(model)) return std::string();
+            if (!repo.ok()) return std::string();
             const auto snapshot = FindSnapshot(HubOptionsFromEnvironment().cache, *repo);
             if (!snapshot.ok()) {
               return fmt::format(

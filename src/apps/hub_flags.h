@@ -15,7 +15,11 @@ HubOptions HubOptionsFromEnvironment();
 // HF_HUB_OFFLINE.
 bool IsHubOffline();
 
-// For --model: ORG/NAME[@REVISION], where no such path exists, becomes its folder in the cache.
+// For what is not the Hub's: $XDG_CACHE_HOME/turboquant.
+std::string OwnCacheFolder();
+
+// For --model: ORG/NAME[@REVISION], where no such path exists, becomes its folder in the cache; the
+// name of a packaged model (hub/packaged_model.h) its file.
 CLI::Validator ModelPath();
 
 }  // namespace tq

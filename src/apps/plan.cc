@@ -1,17 +1,21 @@
 // turboquant plan: will it fit? Told from headers alone, by the engine's own formula.
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
 #include <memory>
+#include <system_error>
 
 #include <fmt/format.h>
 
 #include "apps/command.h"
+#include "apps/disk_cache_flags.h"
 #include "apps/flags.h"
 #include "apps/kv_flags.h"
 #include "apps/output.h"
 #include "apps/plan_report.h"
 #include "apps/plan_source.h"
 #include "eval/bandwidth.h"
+#include "eval/disk_speed.h"
 #include "model/checkpoint_parts.h"
 
 namespace tq {
@@ -20,6 +24,7 @@ namespace {
 struct PlanFlags {
   CommonFlags common;
   KvFlags kv;
+  DiskCacheFlags disk_cache;
   std::string model;
   std::vector<std::string> include;
   int64_t context = 16384;
@@ -49,7 +54,11 @@ Result<Machine> MachineFor(const PlanFlags& flags, double& bandwidth) {
 
 void AddWarnings(const PlanFlags& flags, PlanReport& report) {
   const int64_t peak = report.plan.peak();
-  if (report.fit == Fit::kAfterFreeing) {
+  if (report.fit == Fit::kAfterFreeing && report.machine.assumed) {
+    report.warnings.push_back(
+        fmt::format("{} more than a program may take there at first: raise the system's limit",
+                    HumanBytes(static_cast<double>(peak - report.machine.usable_bytes))));
+  } else if (report.fit == Fit::kAfterFreeing) {
     report.warnings.push_back(
         fmt::format("{} more must become free first: end other programs (swap is not counted: "
                     "weights that are swapped out are read again for every token)",
@@ -65,8 +74,7 @@ void AddWarnings(const PlanFlags& flags, PlanReport& report) {
         fmt::format("the model's own window is {} tokens, less than --context",
                     report.plan.options.max_context));
   }
-  const std::vector<int64_t> nodes =
-      report.machine.assumed ? std::vector<int64_t>() : FreeBytesOfNodes();
+  const std::vector<int64_t>& nodes = report.free_of_nodes;
   if (nodes.size() > 1 && peak > *std::max_element(nodes.begin(), nodes.end())) {
     report.warnings.push_back(
         fmt::format("no one of the {} memory nodes has so much free: start it with `numactl "
@@ -75,10 +83,33 @@ void AddWarnings(const PlanFlags& flags, PlanReport& report) {
   }
 }
 
+// A budget that the disk does not have is a cache that stops one day.
+void AddDiskWarning(const DiskCacheOptions& cache, PlanReport& report) {
+  if (cache.folder.empty()) return;
+  std::error_code error;
+  std::filesystem::path folder = std::filesystem::absolute(cache.folder, error);
+  while (!std::filesystem::exists(folder, error) && folder.has_relative_path()) {
+    folder = folder.parent_path();
+  }
+  const auto space = std::filesystem::space(folder, error);
+  if (error || static_cast<int64_t>(space.available) >= cache.budget_bytes) return;
+  report.warnings.push_back(fmt::format(
+      "disk cache: {} are free at {}, its budget is {}: lower --disk-cache-budget-gb, or take "
+      "another disk",
+      HumanBytes(static_cast<double>(space.available)), folder.string(),
+      HumanBytes(static_cast<double>(cache.budget_bytes))));
+}
+
 // Peaks of conversions: as the plan's, with other weights.
 Status RankRecipes(const PlanFlags& flags, double bandwidth, PlanReport& report) {
   const ModelSpec& spec = report.sized->model->spec();
   report.bandwidth = bandwidth > 0 ? bandwidth : MeasureReadBandwidth(flags.common.threads);
+  // Another machine's disk is not known.
+  if (!report.machine.assumed && !report.source->largest_file.empty()) {
+    report.disk_speed = MeasureDiskSpeed(report.source->largest_file);
+  }
+  const int64_t window = KvCache::PagesFor(report.plan.options.max_context) *
+                         KvCache::BytesPerPage(report.memory->needs);
   const int64_t others = report.plan.engine.total() - report.plan.engine.weights +
                          report.plan.program + KvCache::BytesPerPage(report.memory->needs);
   const auto add = [&](RecipeSize size) {
@@ -89,6 +120,11 @@ Status RankRecipes(const PlanFlags& flags, double bandwidth, PlanReport& report)
                                                                   : Fit::kNone;
     recipe.tokens_per_second =
         report.bandwidth / static_cast<double>(std::max<int64_t>(1, size.decode_bytes));
+    recipe.when_full =
+        report.bandwidth / static_cast<double>(std::max<int64_t>(1, size.decode_bytes + window));
+    if (report.disk_speed > 0) {
+      recipe.load_seconds = static_cast<double>(size.file_bytes) / report.disk_speed;
+    }
     recipe.size = std::move(size);
     report.recipes.push_back(std::move(recipe));
   };
@@ -99,6 +135,7 @@ Status RankRecipes(const PlanFlags& flags, double bandwidth, PlanReport& report)
   }
   add({.name = "",
        .text = "as it is stored now",
+       .quality = "the original",
        .bits_per_weight = 8.0 * static_cast<double>(parts.prepared_bytes) /
                           static_cast<double>(std::max<int64_t>(1, weights)),
        .file_bytes = report.source->stored_bytes,
@@ -126,6 +163,7 @@ Status Judge(const PlanFlags& flags, const Planner& planner, PlanReport& report)
   options.max_context = std::min(flags.context, report.memory->max_position_embeddings);
   options.max_sequences = flags.parallel;
   options.prefill_chunk = flags.prefill_chunk;
+  TQ_ASSIGN_OR_RETURN(options.disk_cache, MakeDiskCacheOptions(flags.disk_cache, flags.model));
   TQ_ASSIGN_OR_RETURN(report.plan, planner.Recommend(options, report.machine));
   report.fit = FitOn(report.machine, report.plan);
   report.shorter_chunk = report.plan.options.prefill_chunk < flags.prefill_chunk;
@@ -134,6 +172,7 @@ Status Judge(const PlanFlags& flags, const Planner& planner, PlanReport& report)
   TQ_ASSIGN_OR_RETURN(report.most_sequences,
                       planner.MostSequences(options, report.machine, kMostSequences));
   AddWarnings(flags, report);
+  AddDiskWarning(options.disk_cache, report);
   return Status::Ok();
 }
 
@@ -144,6 +183,10 @@ Status RunPlan(const PlanFlags& flags, Interrupts& interrupts) {
   PlanReport report;
   double bandwidth = 0;
   TQ_ASSIGN_OR_RETURN(report.machine, MachineFor(flags, bandwidth));
+  if (!report.machine.assumed) {
+    report.system = ReadSystemMemory();
+    report.free_of_nodes = FreeBytesOfNodes();
+  }
   if (flags.vram_gb > 0) report.vram_bytes = static_cast<int64_t>(flags.vram_gb * kGib);
   TQ_ASSIGN_OR_RETURN(const PlanSource source,
                       OpenPlanSource(flags.model, flags.include, console, cancel));
@@ -171,6 +214,10 @@ Status RunPlan(const PlanFlags& flags, Interrupts& interrupts) {
     report.machine.name += fmt::format(" within {:g} GB", flags.common.memory_gb);
     report.machine.usable_bytes = std::min(report.machine.usable_bytes, limit);
     report.machine.most_bytes = std::min(report.machine.most_bytes, limit);
+  }
+  if (!source.template_error.empty()) {
+    report.warnings.push_back("chat template: " + source.template_error +
+                              ": `chat` and chat requests of `serve` will be refused");
   }
   TQ_RETURN_IF_ERROR(Judge(flags, planner, report));
   if (flags.rank) TQ_RETURN_IF_ERROR(RankRecipes(flags, bandwidth, report));
@@ -209,6 +256,7 @@ RunCommand RegisterPlan(CLI::App& app) {
   app.add_flag("--machine", flags->rank,
                "Rank the conversions of this model that could run on the machine");
   AddKvFlags(app, flags->kv);
+  AddDiskCacheFlags(app, flags->disk_cache);
   AddCommonFlags(app, flags->common, Compute::kModel);
   SetExamples(app,
               {"turboquant plan --model Qwen3-8B-3bit",

@@ -22,10 +22,10 @@ int64_t KvBytesPerToken(const PlanReport& report) {
   return KvCache::BytesPerPage(report.memory->needs) / kPageTokens;
 }
 
-// Which of the known conversions comes first among those that fit; null: none.
+// Which of the conversions comes first among those that fit; null: none.
 const PlanRecipe* BestRecipe(const PlanReport& report) {
   for (const PlanRecipe& recipe : report.recipes) {
-    if (recipe.fit != Fit::kNone) return &recipe;
+    if (recipe.fit != Fit::kNone && !recipe.size.name.empty()) return &recipe;
   }
   return nullptr;
 }
@@ -49,6 +49,9 @@ void AddMemory(const PlanReport& report, std::string& text) {
                       growing < layers ? fmt::format(", {} of {} layers", growing, layers) : "",
                       options.max_context, options.max_sequences,
                       options.max_sequences == 1 ? "request" : "requests"));
+  if (engine.disk_copies > 0) {
+    AddLine(text, "disk cache", Bytes(engine.disk_copies) + " of copies on their way to the disk");
+  }
   if (engine.states > 0) {
     AddLine(
         text, "states",
@@ -74,8 +77,17 @@ std::string MachineText(const PlanReport& report) {
     return fmt::format("{}: {} of {} usable (assumed)", machine.name, Bytes(machine.most_bytes),
                        Bytes(machine.total_bytes));
   }
-  return fmt::format("{}: {} free now, {} at most of {}", machine.name, Bytes(machine.usable_bytes),
-                     Bytes(machine.most_bytes), Bytes(machine.total_bytes));
+  std::string text =
+      fmt::format("{}: {} free now, {} at most of {}", machine.name, Bytes(machine.usable_bytes),
+                  Bytes(machine.most_bytes), Bytes(machine.total_bytes));
+  if (report.system.container_limit >= 0) text += ", the container's limit";
+  if (report.system.swap_total > 0) {
+    text += fmt::format("; {} of swap do not count", Bytes(report.system.swap_total));
+  }
+  if (report.free_of_nodes.size() > 1) {
+    text += fmt::format("; {} memory nodes", report.free_of_nodes.size());
+  }
+  return text;
 }
 
 std::string MostText(const PlanReport& report) {
@@ -91,23 +103,30 @@ std::string MostText(const PlanReport& report) {
 
 void AddRecipes(const PlanReport& report, std::string& text) {
   if (report.recipes.empty()) return;
-  std::vector<std::vector<std::string>> rows = {
-      {"recipe", "bits/weight", "file", "peak", "fits", "tokens/s", "what it is"}};
+  std::vector<std::vector<std::string>> rows = {{"recipe", "bits/weight", "file", "loads in",
+                                                 "peak", "fits", "tokens/s", "full window",
+                                                 "quality", "what it is"}};
   for (const PlanRecipe& recipe : report.recipes) {
-    rows.push_back({recipe.size.name.empty() ? "(as it is)" : recipe.size.name,
-                    fmt::format("{:.2f}", recipe.size.bits_per_weight),
-                    Bytes(recipe.size.file_bytes), Bytes(recipe.peak_bytes),
-                    recipe.fit == Fit::kResident       ? "yes"
-                    : recipe.fit == Fit::kAfterFreeing ? "after freeing"
-                                                       : "no",
-                    fmt::format("{:.1f}", recipe.tokens_per_second), recipe.size.text});
+    rows.push_back(
+        {recipe.size.name.empty() ? "(as it is)" : recipe.size.name,
+         fmt::format("{:.2f}", recipe.size.bits_per_weight), Bytes(recipe.size.file_bytes),
+         recipe.load_seconds > 0 ? fmt::format("{:.1f} s", recipe.load_seconds) : "?",
+         Bytes(recipe.peak_bytes),
+         recipe.fit == Fit::kResident       ? "yes"
+         : recipe.fit == Fit::kAfterFreeing ? "after freeing"
+                                            : "no",
+         fmt::format("{:.1f}", recipe.tokens_per_second), fmt::format("{:.1f}", recipe.when_full),
+         recipe.size.quality, recipe.size.text});
   }
-  text += "\n" + FormatTable(rows, {false, true, true, true, false, true, false});
+  text +=
+      "\n" + FormatTable(rows, {false, true, true, true, true, false, true, true, false, false});
   text += fmt::format(
-      "tokens/s: at most, {:.1f} GB/s over the bytes that a token reads; fewer bits, more error "
-      "(docs/quality.md)\n",
-      report.bandwidth * 1e-9);
-  if (const PlanRecipe* best = BestRecipe(report); best != nullptr && !best->size.name.empty()) {
+      "tokens/s: at most, {:.1f} GB/s over the bytes that a token reads, at the start and at the "
+      "end of the window{}; quality: docs/quality.md\n",
+      report.bandwidth * 1e-9,
+      report.disk_speed > 0 ? fmt::format("; the disk reads {}/s", HumanBytes(report.disk_speed))
+                            : "");
+  if (const PlanRecipe* best = BestRecipe(report)) {
     text += fmt::format("the most bits that fit: {}turboquant convert --hf-path {} --recipe {}\n",
                         report.source->is_remote ? "turboquant pull, then " : "",
                         report.source->model, best->size.name);
@@ -151,6 +170,7 @@ OrderedJson ProjectionJson(const PlanReport& report) {
           {"state_checkpoints", options.state_checkpoints},
           {"logits_bytes", engine.logits},
           {"sampling_bytes", engine.sampling},
+          {"disk_copies_bytes", engine.disk_copies},
           {"workspace_bytes", engine.workspace},
           {"engine_bytes", engine.total()},
           {"program_bytes", report.plan.program},
@@ -166,6 +186,7 @@ OrderedJson RecipesJson(const PlanReport& report) {
   for (const PlanRecipe& recipe : report.recipes) {
     list.push_back({{"recipe", recipe.size.name},
                     {"what", recipe.size.text},
+                    {"quality", recipe.size.quality},
                     {"bits_per_weight", recipe.size.bits_per_weight},
                     {"matrix_bits", recipe.size.matrix_bits},
                     {"file_bytes", recipe.size.file_bytes},
@@ -173,7 +194,10 @@ OrderedJson RecipesJson(const PlanReport& report) {
                     {"decode_bytes", recipe.size.decode_bytes},
                     {"peak_bytes", recipe.peak_bytes},
                     {"fit", FitName(recipe.fit)},
-                    {"tokens_per_second_at_most", recipe.tokens_per_second}});
+                    {"load_seconds", recipe.load_seconds > 0 ? OrderedJson(recipe.load_seconds)
+                                                             : OrderedJson(nullptr)},
+                    {"tokens_per_second_at_most", recipe.tokens_per_second},
+                    {"tokens_per_second_when_full", recipe.when_full}});
   }
   return list;
 }
@@ -195,6 +219,11 @@ std::string PlanReport::FlagsText() const {
     flags += fmt::format(" --kv-group-size {}", kv.group_size);
   }
   return flags;
+}
+
+std::string PlanReport::ServeFlagsText() const {
+  return fmt::format("--max-batch {} --kv-tokens {}", plan.options.max_sequences,
+                     plan.options.kv_tokens);
 }
 
 std::string ShortfallText(const PlanReport& report) {
@@ -245,7 +274,10 @@ std::string PlanText(const PlanReport& report) {
                       ? ", " + Bytes(report.machine.usable_bytes - report.plan.peak()) + " to spare"
                       : ""));
   AddLine(text, "at most", MostText(report));
-  if (report.fit != Fit::kNone) AddLine(text, "recommended", report.FlagsText());
+  if (report.fit != Fit::kNone) {
+    AddLine(text, "recommended", report.FlagsText());
+    AddLine(text, "", "serve: " + report.ServeFlagsText() + " beside these");
+  }
   for (const std::string& warning : report.warnings) AddLine(text, "warning", warning);
   AddRecipes(report, text);
   return text;
@@ -258,6 +290,11 @@ OrderedJson PlanJson(const PlanReport& report) {
                      {"ram_bytes", report.machine.total_bytes},
                      {"usable_bytes", report.machine.usable_bytes},
                      {"most_bytes", report.machine.most_bytes}};
+  if (!report.machine.assumed) {
+    json["machine"]["container_limited"] = report.system.container_limit >= 0;
+    json["machine"]["swap_bytes"] = std::max<int64_t>(0, report.system.swap_total);
+    json["machine"]["free_of_nodes"] = report.free_of_nodes;
+  }
   if (report.vram_bytes) json["machine"]["vram_bytes"] = *report.vram_bytes;
   if (report.sized != nullptr) json["projection"] = ProjectionJson(report);
   json["verdict"] = {{"mode", report.VerdictName()},
@@ -270,11 +307,14 @@ OrderedJson PlanJson(const PlanReport& report) {
     json["flags"] = {{"max_context", report.plan.options.max_context},
                      {"prefill_chunk", report.plan.options.prefill_chunk},
                      {"max_sequences", report.plan.options.max_sequences},
+                     {"kv_tokens", report.plan.options.kv_tokens},
                      {"memory_gb", static_cast<double>(report.plan.limit_bytes()) * 1e-9}};
   }
   json["warnings"] = report.warnings;
   if (!report.recipes.empty()) {
     json["machine"]["bandwidth"] = report.bandwidth;
+    json["machine"]["disk_speed"] =
+        report.disk_speed > 0 ? OrderedJson(report.disk_speed) : OrderedJson(nullptr);
     json["recipes"] = RecipesJson(report);
   }
   return json;

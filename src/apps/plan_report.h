@@ -7,6 +7,7 @@
 
 #include "apps/plan_source.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "plan/machines.h"
 #include "plan/planner.h"
 #include "plan/recipe_sizes.h"
@@ -21,6 +22,8 @@ struct PlanRecipe {
   Fit fit = Fit::kNone;
   int64_t peak_bytes = 0;
   double tokens_per_second = 0;  // at most: bandwidth over the bytes that a token reads
+  double when_full = 0;          // the same at the end of the window
+  double load_seconds = 0;       // its file from this disk; 0: not known
 };
 
 struct PlanReport {
@@ -35,13 +38,18 @@ struct PlanReport {
   int most_sequences = 0;
   bool shorter_chunk = false;  // than was asked for
   KvSettings kv;
-  double bandwidth = 0;  // of the machine, when recipes are ranked
+  double bandwidth = 0;   // of the machine, when recipes are ranked
+  double disk_speed = 0;  // of the model's disk; 0: not known
+  SystemMemory system;    // of this machine
+  std::vector<int64_t> free_of_nodes;
   std::vector<PlanRecipe> recipes;
   std::vector<std::string> warnings;
 
   std::string VerdictName() const;  // "incomplete", or FitName
   // The flags with which the plan holds: "--max-context 16384 --prefill-chunk 512 --memory-gb 3.1".
   std::string FlagsText() const;
+  // What `serve` needs beside them: "--max-batch 4 --kv-tokens 65536".
+  std::string ServeFlagsText() const;
 };
 
 std::string PlanText(const PlanReport& report);

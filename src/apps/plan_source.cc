@@ -1,16 +1,15 @@
 #include "apps/plan_source.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <set>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include "api/chat_check.h"
 #include "apps/hub_flags.h"
+#include "apps/missing_shards.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "hub/packaged_model.h"
 #include "hub/repo_id.h"
 #include "weights/header_bytes.h"
 
@@ -50,49 +49,16 @@ int64_t VocabularyBytes(const std::string& folder) {
   return bytes;
 }
 
-std::string List(const std::vector<std::string>& names, size_t total) {
-  constexpr size_t kShown = 4;
-  std::string text;
-  for (size_t i = 0; i < std::min(names.size(), kShown); ++i) {
-    text += (i == 0 ? "" : ", ") + names[i];
+std::string LargestWeights(const std::string& folder) {
+  std::string largest;
+  const Result<std::vector<std::string>> names = ListDirectory(folder);
+  if (!names.ok()) return largest;
+  for (const std::string& name : *names) {
+    const std::string path = folder + "/" + name;
+    if (!name.ends_with(".safetensors")) continue;
+    if (largest.empty() || SizeOf(path) > SizeOf(largest)) largest = path;
   }
-  return fmt::format("{} of {} files are missing: {}{}", names.size(), total, text,
-                     names.size() > kShown ? ", ..." : "");
-}
-
-// Files that the index names and the folder has not, and how many bytes they would be.
-std::string MissingShards(const std::string& folder) {
-  const std::string file = folder + "/model.safetensors.index.json";
-  const Result<std::string> text = ReadTextFile(file);
-  if (!text.ok()) return "";
-  const Result<Json> index = ParseJson(*text, file, 16);
-  if (!index.ok() || !index->is_object()) return "";
-  const auto map = index->find("weight_map");
-  if (map == index->end() || !map->is_object()) return "";
-  std::set<std::string> shards;
-  for (const auto& [tensor, shard] : map->items()) {
-    if (shard.is_string()) shards.insert(shard.get<std::string>());
-  }
-  std::vector<std::string> missing;
-  int64_t present = 0;
-  for (const std::string& shard : shards) {
-    if (FileExists(folder + "/" + shard)) {
-      present += SizeOf(folder + "/" + shard);
-    } else {
-      missing.push_back(shard);
-    }
-  }
-  if (missing.empty()) return "";
-  std::string out = List(missing, shards.size());
-  const auto metadata = index->find("metadata");
-  if (metadata == index->end() || !metadata->is_object()) return out;
-  const auto total = metadata->find("total_size");
-  if (total != metadata->end() && total->is_number_unsigned() && total->get<int64_t>() > present) {
-    out +=
-        fmt::format("; {} of {}", HumanBytes(static_cast<double>(total->get<int64_t>() - present)),
-                    HumanBytes(static_cast<double>(total->get<int64_t>())));
-  }
-  return out;
+  return largest;
 }
 
 Status OpenLocal(const std::string& path, PlanSource& out) {
@@ -100,22 +66,15 @@ Status OpenLocal(const std::string& path, PlanSource& out) {
   if (!out.missing.empty()) return Status::Ok();
   TQ_ASSIGN_OR_RETURN(out.source, OpenSource(path));
   out.tokenizer_bytes = IsDirectory(path) ? VocabularyBytes(path) : GgufVocabularyBytes(path);
+  out.largest_file = IsDirectory(path) ? LargestWeights(path) : path;
   return Status::Ok();
-}
-
-std::string OwnCache() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  if (cache != nullptr && *cache != '\0') return std::string(cache) + "/turboquant";
-  const char* home = std::getenv("HOME");
-  return (home != nullptr ? std::string(home) : fs::temp_directory_path().string()) +
-         "/.cache/turboquant";
 }
 
 Status OpenRemote(const RepoId& repo, const std::vector<std::string>& include,
                   const Console& console, const std::atomic<bool>& cancel, PlanSource& out) {
   HeaderOptions options;
   options.hub = HubOptionsFromEnvironment();
-  options.cache = OwnCache();
+  options.cache = OwnCacheFolder();
   options.include = include;
   options.offline = IsHubOffline();
   options.cancel = &cancel;
@@ -131,8 +90,9 @@ Status OpenRemote(const RepoId& repo, const std::vector<std::string>& include,
   out.tokenizer_bytes = out.headers->tokenizer_bytes;
   if (!out.headers->missing.empty()) {
     const auto& missing = out.headers->missing;
-    out.missing = List(missing, missing.size() + static_cast<size_t>(out.headers->num_shards)) +
-                  " (its index names them)";
+    out.missing =
+        MissingText(missing, missing.size() + static_cast<size_t>(out.headers->num_shards)) +
+        " (its index names them)";
     return Status::Ok();
   }
   Result<std::unique_ptr<WeightSource>> source = OpenSource(out.headers->path());
@@ -160,7 +120,11 @@ Result<PlanSource> OpenPlanSource(const std::string& model, const std::vector<st
                                   const Console& console, const std::atomic<bool>& cancel) {
   PlanSource out;
   out.model = model;
-  if (LooksLikePath(model)) {
+  const PackagedModel* packaged = FileExists(model) ? nullptr : FindPackagedModel(model);
+  if (packaged != nullptr) {
+    TQ_ASSIGN_OR_RETURN(const std::string file, FindPackagedFile(OwnCacheFolder(), *packaged));
+    TQ_RETURN_IF_ERROR(OpenLocal(file, out));
+  } else if (LooksLikePath(model)) {
     if (!FileExists(model)) {
       return NotFound(
           fmt::format("{}: expected a folder in Hugging Face layout, a .gguf file, or "
@@ -179,6 +143,8 @@ Result<PlanSource> OpenPlanSource(const std::string& model, const std::vector<st
     }
   }
   if (out.source != nullptr) {
+    const Status chat = CheckChatTemplate(*out.source);
+    if (!chat.ok()) out.template_error = out.Named(chat).message();
     for (const SourceTensor& tensor : out.source->tensors()) {
       out.stored_bytes += static_cast<int64_t>(tensor.bytes.size());
     }

@@ -23,6 +23,8 @@ struct PlanSource {
   std::string missing;                   // "": complete; else which files, one line
   int64_t stored_bytes = 0;              // of the weight files that are there, or could be
   int64_t tokenizer_bytes = 0;
+  std::string largest_file;    // of a local one, for the speed of its disk
+  std::string template_error;  // "": usable, none, or not known
 
   // Errors of `source` name the folder of headers; people know the repository.
   Status Named(const Status& status) const;

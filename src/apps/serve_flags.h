@@ -7,7 +7,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include "apps/disk_cache_flags.h"
 #include "apps/flags.h"
+#include "apps/kv_flags.h"
 #include "server/service.h"
 #include "server/transport/http_server.h"
 
@@ -25,6 +27,7 @@ struct ServeFlags {
   std::vector<std::string> names;
   bool strict_model = false;
   std::vector<std::string> origins;
+  int rate_limit = 0;
   int max_batch = 16;
   int max_queue = 256;
   int64_t max_tokens = -1;
@@ -32,14 +35,18 @@ struct ServeFlags {
   int64_t kv_tokens = 0;
   int64_t prefill_chunk = 512;
   bool no_prefix_cache = false;
+  KvFlags kv;
+  DiskCacheFlags disk_cache;
   double timeout = 0;
   double drain_timeout = 30;
   bool keepalive = true;
   double keepalive_interval = 10;
   bool stream_usage = false;
+  std::string template_args;
   int64_t max_body_mb = 64;
   std::string log_file;
   std::string log_level = "info";
+  std::string replay;  // a file of answers, for tests: no weights are read
 };
 
 void AddServeFlags(CLI::App& app, ServeFlags& flags);
@@ -47,9 +54,10 @@ void AddServeFlags(CLI::App& app, ServeFlags& flags);
 // Those of the flags, of --api-key-file and of TURBOQUANT_API_KEY (separated by commas).
 // Errors: a file that cannot be read, an empty key.
 Result<std::vector<std::string>> ReadApiKeys(const ServeFlags& flags);
-EngineOptions ServeEngineOptions(const ServeFlags& flags);
+// Errors: those of MakeDiskCacheOptions; a disk cache without the prefix cache.
+Result<EngineOptions> ServeEngineOptions(const ServeFlags& flags);
 server::HttpServerOptions ServeHttpOptions(const ServeFlags& flags);
-// Without the keys.
-server::ServiceOptions ServeServiceOptions(const ServeFlags& flags);
+// Without the keys. Errors: --chat-template-args that are no JSON object.
+Result<server::ServiceOptions> ServeServiceOptions(const ServeFlags& flags);
 
 }  // namespace tq

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 
 #include "apps/output.h"
@@ -35,6 +34,10 @@ std::string CpuModel() {
 }
 
 }  // namespace
+
+std::string BuildText() {
+  return fmt::format("{}, {}, {}", TQ_VERSION, TQ_BUILD_TYPE, CompilerName());
+}
 
 Status PrintVersion(bool json) {
   std::vector<std::string> available;

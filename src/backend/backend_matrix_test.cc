@@ -174,7 +174,7 @@ TEST(MatMulMatrix, FormatsWithScalesOfTheirOwn) {
   for (const Case& c : cases) {
     const TestMatrix matrix =
         TestMatrix::Groups(c.format, c.scale_type, c.biases, c.block_rows, 19, 384, 4);
-    CheckMatrix(matrix, FormatName(matrix.stored()), {1, 2, 5, 9});
+    CheckMatrix(matrix, FormatName(matrix.stored()), {1, 2, 5, 9, 17, 33});
   }
 }
 

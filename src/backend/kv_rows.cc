@@ -209,10 +209,15 @@ void StoreKvRow(const KvTile& tile, std::byte* bytes, int64_t slot, const float*
   work.scales.resize(static_cast<size_t>(tile.num_groups()));
   KvEncode(tile.format, KvScale::kSearch, {row, dim}, tile.group, work.codes.data(),
            work.scales.data());
+  StoreKvCodes(tile, bytes, slot, work.codes.data(), work.scales.data());
+}
+
+void StoreKvCodes(const KvTile& tile, std::byte* bytes, int64_t slot, const uint8_t* codes,
+                  const uint16_t* scales) {
   for (int64_t g = 0; g < tile.num_groups(); ++g) {
-    std::memcpy(bytes + ScaleAt(tile, slot, g), &work.scales[static_cast<size_t>(g)], 2);
+    std::memcpy(bytes + ScaleAt(tile, slot, g), scales + g, 2);
   }
-  StoreCodes(tile, bytes + tile.scale_bytes(), slot, work.codes.data());
+  StoreCodes(tile, bytes + tile.scale_bytes(), slot, codes);
 }
 
 void LoadKvCodes(const KvTile& tile, const std::byte* bytes, int64_t slot, uint8_t* codes,

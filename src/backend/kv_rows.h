@@ -25,6 +25,10 @@ struct KvRowWork {
 void StoreKvRow(const KvTile& tile, std::byte* bytes, int64_t slot, const float* row,
                 KvRowWork& work);
 
+// The same for codes[dim] and f16 scales[num_groups()] of a packed format.
+void StoreKvCodes(const KvTile& tile, std::byte* bytes, int64_t slot, const uint8_t* codes,
+                  const uint16_t* scales);
+
 // codes[dim] and scales[num_groups()] of a packed format.
 void LoadKvCodes(const KvTile& tile, const std::byte* bytes, int64_t slot, uint8_t* codes,
                  float* scales);

@@ -60,6 +60,11 @@ SystemMemory ReadSystemMemory() {
   return memory;
 }
 
+int64_t ResidentBytes() {
+  const int64_t kib = NumberAfter("/proc/self/status", "VmRSS:");
+  return kib < 0 ? 0 : kib * 1024;
+}
+
 int64_t AvailableMemoryBytes() { return std::max<int64_t>(ReadSystemMemory().available, 0); }
 
 }  // namespace tq

@@ -18,4 +18,7 @@ SystemMemory ReadSystemMemory();
 // control group of the process leaves, whichever is less. 0: not known here.
 int64_t AvailableMemoryBytes();
 
+// Bytes of this process that are in memory now. 0: not known here.
+int64_t ResidentBytes();
+
 }  // namespace tq

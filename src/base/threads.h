@@ -1,6 +1,8 @@
 // ThreadPool: the workers of one backend. ParallelFor splits [0, n) into contiguous ranges, one per
 // thread, and returns when all are done. Results must not depend on the split: kernels see to that.
-// Workers never allocate, lock, log or nest. Waiting is a short spin, then a futex sleep.
+// Each thread begins with its own range; one that is not running (a busy machine, a worker that
+// still wakes up) finds that another has done its range. Workers never allocate, lock, log or nest.
+// Waiting is a short spin, then a futex sleep.
 #pragma once
 
 #include <atomic>
@@ -21,14 +23,15 @@ class ThreadPool {
 
   int num_threads() const { return num_threads_; }
 
-  // body(begin, end, thread) for contiguous ranges whose bounds are multiples of `grain` (but the end n).
-  // Thread: one caller at a time. body must not throw.
+  // body(begin, end, range) for contiguous ranges whose bounds are multiples of `grain` (but the
+  // end n); range < num_threads(), and no two run with the same one at a time: scratch memory goes
+  // by it. Thread: one caller at a time. body must not throw.
   template <typename Body>
   void ParallelFor(int64_t n, int64_t grain, Body&& body) {
     using B = std::remove_reference_t<Body>;
     Run({n, grain, const_cast<void*>(static_cast<const void*>(&body)),
-         [](void* context, int64_t begin, int64_t end, int thread) {
-           (*static_cast<B*>(context))(begin, end, thread);
+         [](void* context, int64_t begin, int64_t end, int range) {
+           (*static_cast<B*>(context))(begin, end, range);
          }});
   }
 
@@ -37,17 +40,24 @@ class ThreadPool {
     int64_t n;
     int64_t grain;
     void* context;
-    void (*call)(void* context, int64_t begin, int64_t end, int thread);
+    void (*call)(void* context, int64_t begin, int64_t end, int range);
   };
   void Run(const Job& job);
-  void RunRange(const Job& job, int thread) const;
+  void RunRange(int range) const;
+  // Runs what nobody has begun of job `generation`, own range first.
+  void RunUnclaimed(uint32_t generation, int thread);
+  void WaitForOthers();
   void WorkerLoop(int thread);
 
   int num_threads_;
   Job job_{};
   std::atomic<uint32_t> generation_{0};
   std::atomic<uint32_t> sleepers_{0};
-  std::atomic<int32_t> pending_{0};
+  // Per range, the last job in which somebody took it. Every job takes every range, so a thread
+  // that is late with an old job finds nothing.
+  std::unique_ptr<std::atomic<uint32_t>[]> claims_;
+  std::atomic<uint32_t> pending_{0};  // ranges that are not done
+  std::atomic<bool> caller_sleeps_{false};
   std::atomic<bool> stop_{false};
   std::vector<std::thread> workers_;
 };

@@ -1,8 +1,12 @@
 #include "base/threads.h"
 
-#include <gtest/gtest.h>
-
+#include <atomic>
+#include <chrono>
 #include <numeric>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
 
 namespace tq {
 namespace {
@@ -34,6 +38,23 @@ TEST(ThreadPool, ManyShortJobs) {
     });
   }
   for (int64_t i = 0; i < 64; ++i) EXPECT_EQ(sums[static_cast<size_t>(i)], 2000 * i);
+}
+
+// More threads than processors: those that do not run must not be waited for before they have
+// begun.
+TEST(ThreadPool, ManyMoreThreadsThanProcessors) {
+  ThreadPool pool(4 * AvailableCpus() + 3);
+  const int n = pool.num_threads();
+  std::vector<std::atomic<int>> at_once(static_cast<size_t>(n));
+  std::atomic<int64_t> total{0};
+  for (int round = 0; round < 500; ++round) {
+    pool.ParallelFor(n, 1, [&](int64_t begin, int64_t end, int range) {
+      EXPECT_EQ(at_once[static_cast<size_t>(range)].fetch_add(1), 0);
+      total += end - begin;
+      at_once[static_cast<size_t>(range)].fetch_sub(1);
+    });
+  }
+  EXPECT_EQ(total.load(), int64_t{500} * n);
 }
 
 TEST(ThreadPool, SleepingWorkersWakeUp) {

@@ -3,6 +3,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <random>
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -323,6 +324,70 @@ TEST_F(DiskStoreTest, UnfinishedFilesAreNotSeenAndOldOnesGo) {
   EXPECT_EQ(FindAndRead(*store), 0);
   EXPECT_FALSE(fs::exists(old_file));
   EXPECT_TRUE(fs::exists(new_file));
+}
+
+// Prompts that are nearly the same in every way: what is found holds what this one has written.
+TEST_F(DiskStoreTest, NearlyEqualPromptsFindOnlyTheirOwn) {
+  const auto store = Open(400 << 10);
+  std::mt19937 random(5);
+  // A page's bytes name all tokens up to its end, and what they stand for.
+  const auto payload = [&](int64_t end) {
+    std::vector<std::byte> bytes(600);
+    for (int64_t i = 0; i < end; ++i)
+      bytes[static_cast<size_t>(i)] = std::byte(ids_[static_cast<size_t>(i)]);
+    for (const TokenExtra& extra : extras_) {
+      for (int64_t i = extra.begin; i < std::min(extra.end, end); ++i) {
+        bytes[static_cast<size_t>(i)] = std::byte(50 + 10 * extra.key[0] + (i - extra.begin) % 7);
+      }
+    }
+    return bytes;
+  };
+  int64_t found = 0;
+  for (int round = 0; round < 300; ++round) {
+    ids_.assign(60 + random() % 200, 1);
+    const auto length = static_cast<int64_t>(ids_.size());
+    for (size_t n = random() % 3; n > 0; --n) ids_[random() % ids_.size()] = 2;
+    extras_.clear();
+    const int64_t begin = 20 + static_cast<int64_t>(random() % 3);
+    const int64_t end = begin + 30 + static_cast<int64_t>(random() % 60);
+    if (end <= length && random() % 3 > 0) extras_ = {{begin, end, {random() % 2, 5}}};
+
+    const DiskPlan plan = store->Find(tokens(), 0, false);
+    EXPECT_LT(plan.length, length);
+    const std::atomic<bool> cancelled{false};
+    int64_t at = 0;
+    for (const DiskName& name : plan.pages) {
+      std::vector<std::byte> bytes(600);
+      const int64_t count = std::min<int64_t>(kPageTokens, plan.length - at);
+      ASSERT_TRUE(
+          store->Read(name, PageOf(tokens(), at, count), {std::span(bytes)}, cancelled).ok());
+      at += count;
+      const std::vector<std::byte> want = payload(at);
+      ASSERT_TRUE(std::equal(want.begin(), want.begin() + at, bytes.begin())) << round;
+    }
+    EXPECT_EQ(at, plan.length);
+    EXPECT_FALSE(CutsExtra(extras_, at)) << round;
+    found += at;
+
+    DiskKey parent = store->root();
+    for (int64_t page_begin = 0; page_begin < length; page_begin += kPageTokens) {
+      const int64_t page_end = std::min(page_begin + kPageTokens, length);
+      const PageTokens page = PageOf(tokens(), page_begin, page_end - page_begin);
+      DiskRecord record;
+      record.parent = parent;
+      record.ids.assign(page.ids.begin(), page.ids.end());
+      for (TokenExtra extra : page.extras) {
+        extra.begin -= page_begin;
+        extra.end -= page_begin;
+        record.extras.push_back(extra);
+      }
+      parent = record.key();
+      EXPECT_TRUE(store->Write(record, payload(page_end)).ok());
+    }
+    EXPECT_LE(store->total_bytes(), 400 << 10);
+  }
+  EXPECT_GT(found, 300 * 10);
+  EXPECT_EQ(store->dropped_files(), 0);
 }
 
 }  // namespace

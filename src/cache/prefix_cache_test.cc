@@ -3,13 +3,25 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <random>
 
 #include <gtest/gtest.h>
 
 namespace tq {
 namespace {
 
-// Sequences without a model: the cache of a token is its id, the state the sum of all ids.
+// What is kept of token i: its id, and of a span's its content and the place in it.
+int32_t ValueOf(const PrefixTokens& tokens, int64_t i) {
+  int32_t value = tokens.ids[static_cast<size_t>(i)];
+  for (const TokenExtra& extra : tokens.extras) {
+    if (extra.begin > i || extra.end <= i) continue;
+    value +=
+        static_cast<int32_t>(1000 * (extra.key[0] + 7 * extra.key[1]) + 100 * (i - extra.begin));
+  }
+  return value;
+}
+
+// Sequences without a model: the cache of a token is its value, the state the sum of all of them.
 class Caches {
  public:
   explicit Caches(int64_t num_pages, int64_t checkpoints = -1, PageHash hash = HashPage,
@@ -46,7 +58,7 @@ class Caches {
     float& state = State(sequence.state_slot);
     if (sequence.length == 0) state = 0;
     for (; sequence.length < length; ++sequence.length) {
-      const int32_t id = tokens.ids[static_cast<size_t>(sequence.length)];
+      const int32_t id = ValueOf(tokens, sequence.length);
       EXPECT_EQ(kv_->holders(sequence.pages[static_cast<size_t>(sequence.length / 64)]), 1);
       std::memcpy(Place(sequence, sequence.length), &id, 4);
       state += static_cast<float>(id);
@@ -67,7 +79,7 @@ class Caches {
     for (int64_t i = 0; i < sequence.length; ++i) {
       int32_t id = 0;
       std::memcpy(&id, Place(sequence, i), 4);
-      ASSERT_EQ(id, tokens.ids[static_cast<size_t>(i)]) << i;
+      ASSERT_EQ(id, ValueOf(tokens, i)) << i;
       sum += static_cast<float>(id);
     }
     if (kv_->has_state() && sequence.length > 0) {
@@ -345,6 +357,50 @@ TEST(PrefixCache, ExactPagesAreSharedAndEvicted) {
     caches.prefix().Release(running[i], Plain(ids[i]));
   }
   caches.ExpectIdle();
+}
+
+// Prompts that are nearly the same in every way, under hashes that say nothing: what is taken up is
+// what would have been computed, and never a part of a span.
+TEST(PrefixCache, NearlyEqualPromptsNeverShareMoreThanTheyHave) {
+  for (const int64_t checkpoints : {-1, 6}) {
+    std::mt19937 random(11);
+    const auto below = [&](size_t n) { return static_cast<int64_t>(random() % n); };
+    Caches caches(24, checkpoints, [](int32_t parent, const PageTokens& page) {
+      return HashPage(parent, page) % 3;
+    });
+    int64_t reused = 0;
+    for (int round = 0; round < 1500; ++round) {
+      // Few different ids, few changes; up to two spans, of few contents, borders and places.
+      std::vector<int32_t> ids(static_cast<size_t>(60 + below(200)), 1);
+      for (int64_t n = below(3); n > 0; --n) ids[random() % ids.size()] = 2;
+      std::vector<TokenExtra> extras;
+      const auto length = static_cast<int64_t>(ids.size());
+      for (int64_t begin = 20 + below(3); extras.size() < 2 && below(3) > 0;) {
+        const int64_t end = begin + 30 + below(60);
+        if (end > length) break;
+        extras.push_back({begin, end, {static_cast<uint64_t>(below(2)), 5}});
+        begin = end + below(2);
+      }
+      const PrefixTokens tokens{ids, extras};
+      SequenceCache sequence = caches.Start(tokens, below(8) == 0 ? "g" : "f");
+      if (HasFatalFailure()) return;
+      EXPECT_FALSE(CutsExtra(extras, sequence.length)) << sequence.length;
+      EXPECT_LT(sequence.length, length);
+      reused += sequence.length;
+      // It may be cut off anywhere.
+      const int64_t end = below(4) == 0 ? sequence.length + below(64) : length;
+      for (int64_t at = sequence.length; at < std::min(end, length);) {
+        at = std::min({(at / 64 + 1) * 64, end, length});
+        caches.Compute(sequence, tokens, at);
+        if (checkpoints > 0 && at % 64 == 0 && below(2) == 0)
+          caches.prefix().SaveCheckpoint(sequence);
+      }
+      caches.prefix().Release(sequence, tokens);
+      caches.ExpectIdle();
+    }
+    EXPECT_GT(reused, 1500);
+    EXPECT_GT(caches.prefix().evicted_pages(), 100);
+  }
 }
 
 }  // namespace

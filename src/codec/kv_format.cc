@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "codec/gaussian.h"
+#include "codec/kv_scale.h"
 #include "codec/turbo_quant.h"
 #include "codec/turbo_quant_encode.h"
 #include "tensor/half.h"
@@ -18,7 +19,6 @@ namespace {
 
 constexpr int kFirstComputed = 5;  // bits; narrower codebooks are those of weights
 constexpr int kLastComputed = 8;
-constexpr uint16_t kLargestF16 = 0x7BFF;
 
 struct Name {
   KvFormat format;
@@ -72,8 +72,6 @@ KvCodebook ComputeCodebook(int bits) {
   return out;
 }
 
-uint16_t ScaleBits(float scale) { return std::min(F32ToF16(scale), kLargestF16); }
-
 // The upper half of a symmetric codebook: what |x| is rounded to.
 struct HalfCodebook {
   size_t size;
@@ -121,13 +119,10 @@ float SquaredError(const HalfCodebook& half, const float* x, size_t n, float sca
 
 template <size_t kSize>
 uint16_t Search(const HalfCodebook& half, const float* x, size_t n, float rms) {
-  constexpr int kFactors = 12;
-  constexpr float kFirstFactor = 0.84f;
-  constexpr float kFactorStep = 0.03f;
-  uint16_t best = ScaleBits(rms);
+  uint16_t best = KvScaleBits(rms);
   float best_error = std::numeric_limits<float>::infinity();
-  for (int i = 0; i < kFactors; ++i) {
-    const uint16_t bits = ScaleBits(rms * (kFirstFactor + kFactorStep * static_cast<float>(i)));
+  for (int i = 0; i < kKvScaleCandidates; ++i) {
+    const uint16_t bits = KvScaleCandidate(rms, i);
     const float error = SquaredError<kSize>(half, x, n, F16ToF32(bits));
     if (error < best_error) {
       best = bits;
@@ -153,7 +148,7 @@ uint8_t CellOf(const std::vector<float>& boundaries, float x) {
 void EncodeInt8(const float* x, int n, uint8_t* codes, uint16_t* scale) {
   float max = 0.0f;
   for (int i = 0; i < n; ++i) max = std::max(max, std::fabs(x[i]));
-  *scale = ScaleBits(max / 127.0f);
+  *scale = KvScaleBits(max / 127.0f);
   const float divisor = F16ToF32(*scale);
   for (int i = 0; i < n; ++i) {
     const float q = divisor == 0.0f ? 0.0f : std::nearbyint(x[i] / divisor);
@@ -276,7 +271,7 @@ void KvEncode(KvFormat format, KvScale scale, std::span<const float> x, int grou
     }
     const float rms = TurboQuantRms(x.subspan(begin, static_cast<size_t>(group)));
     float divisor = rms;  // not rounded: the reference's
-    *scales = ScaleBits(rms);
+    *scales = KvScaleBits(rms);
     if (scale == KvScale::kSearch && bits < kFirstComputed) {
       *scales = SearchScale(bits, values, static_cast<size_t>(group), rms);
       divisor = F16ToF32(*scales);

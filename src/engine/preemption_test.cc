@@ -132,6 +132,72 @@ TEST_P(Preemption, AShortPromptDoesNotWaitForALongOne) {
   EXPECT_EQ(steps_of_both, 3);  // 32 and 28 ids, then the second one of the answer
 }
 
+// Whatever waits: a step has one chunk of prompts at most, and every running stream's next id.
+TEST_P(Preemption, LongPromptsNeverStallRunningStreams) {
+  constexpr int64_t kChunk = 32;
+  Gate gate;
+  std::vector<std::pair<int64_t, int64_t>> steps;  // decodes, prompt ids; by the engine thread
+  const auto hold = gate.Hook();
+  auto engine = Make({.max_context = 2048, .kv_tokens = 16384, .prefill_chunk = kChunk},
+                     [&](const StepPlan& plan) {
+                       auto& [decodes, prompts] = steps.emplace_back();
+                       for (const SequencePlan& s : plan.sequences) {
+                         (s.num_tokens == 1 ? decodes : prompts) += s.num_tokens;
+                       }
+                       hold(plan);
+                     });
+  gate.Allow(20);
+  const GenerateRequest talk = Request(20, 200, 1);
+  std::vector<std::shared_ptr<TokenStream>> running = {MustSubmit(*engine, talk),
+                                                       MustSubmit(*engine, talk)};
+  gate.WaitEntered(21);
+  std::vector<std::shared_ptr<TokenStream>> others;
+  for (int32_t i = 0; i < 4; ++i) others.push_back(MustSubmit(*engine, Request(700, 2, 10 + i)));
+  gate.Open();
+  for (const auto& stream : running) EXPECT_EQ(ReadAll(*stream), Alone(talk));
+  for (const auto& stream : others) EXPECT_EQ(ReadAll(*stream).size(), 2u);
+  EXPECT_EQ(engine->stats().preemptions, 0);
+  engine.reset();
+  int64_t mixed = 0;
+  for (size_t i = 21; i < 195; ++i) {
+    // A prompt's last piece may be a single id too.
+    EXPECT_GE(steps[i].first, 2) << i;
+    EXPECT_LE(steps[i].first + steps[i].second, 2 + 4 + kChunk) << i;
+    mixed += steps[i].second > 0 ? 1 : 0;
+  }
+  EXPECT_GE(mixed, 4 * 700 / kChunk - 4);
+}
+
+// Of one priority by arrival, also when each has to wait for the one before it.
+TEST_P(Preemption, OneAfterTheOtherInTheOrderOfTheirArrival) {
+  Gate gate;
+  std::vector<int64_t> started;  // prompt lengths; written by the engine thread
+  const auto hold = gate.Hook();
+  auto engine = Make({.max_sequences = 1, .max_queue = 64}, [&](const StepPlan& plan) {
+    for (const SequencePlan& s : plan.sequences) {
+      if (s.start_position == 0) started.push_back(s.num_tokens);
+    }
+    hold(plan);
+  });
+  const auto first = MustSubmit(*engine, Request(5, 3));
+  gate.WaitEntered(1);
+  std::vector<std::shared_ptr<TokenStream>> streams;
+  for (int32_t i = 0; i < 20; ++i) {
+    GenerateRequest request = Request(20 + i, 5, i);
+    request.priority = i % 2;
+    streams.push_back(MustSubmit(*engine, request));
+  }
+  gate.Open();
+  for (const auto& stream : streams) ReadAll(*stream);
+  ReadAll(*first);
+  engine.reset();
+  std::erase_if(started, [](int64_t length) { return length < 20; });  // the first one, twice
+  std::vector<int64_t> expected;
+  for (int64_t i = 1; i < 20; i += 2) expected.push_back(20 + i);
+  for (int64_t i = 0; i < 20; i += 2) expected.push_back(20 + i);
+  EXPECT_EQ(started, expected);
+}
+
 INSTANTIATE_TEST_SUITE_P(Both, Preemption, testing::Bool(),
                          [](const auto& param) { return param.param ? "Recurrent" : "Paged"; });
 

@@ -1,6 +1,7 @@
 #include "engine/session.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -211,6 +212,13 @@ void Session::Accept(std::span<float> logits, SamplerScratch& scratch) {
   call.allowed = FillMask();
   if (end_reason_ != FinishReason::kNone) return;
   const SampledToken token = sampler_.Sample(logits, call, scratch);
+  if (std::isnan(logits[static_cast<size_t>(token.id)])) {
+    end_reason_ = FinishReason::kError;
+    status_ = Internal(fmt::format(
+        "logits: expected numbers, found NaN after {} tokens: the checkpoint may be damaged",
+        ids_.size()));
+    return;
+  }
   if (std::binary_search(end_ids_.begin(), end_ids_.end(), token.id)) {
     end_reason_ = FinishReason::kStop;
     return;

@@ -3,71 +3,80 @@
 #include <algorithm>
 #include <utility>
 
+#include "grammar/mask_bits.h"
+
 namespace tq {
 namespace {
 
 class AfterReasoning final : public Constraint {
  public:
-  AfterReasoning(std::unique_ptr<Constraint> inner, ThoughtMarks marks,
-                 const Tokenizer& tokenizer)
+  AfterReasoning(std::unique_ptr<Constraint> inner, ThoughtMarks marks, const Tokenizer& tokenizer)
       : inner_(std::move(inner)), marks_(std::move(marks)), tokenizer_(tokenizer) {
-    history_.push_back({marks_.begin_id >= 0 ? Phase::kStart : Phase::kThinking, ""});
+    State first;
+    if (marks_.begin_ids.empty()) first.phase = Phase::kThinking;
+    history_.push_back(std::move(first));
   }
 
   void FillMask(std::span<uint32_t> bits) override {
-    switch (now().phase) {
+    scratch_.resize(bits.size());
+    const State& state = now();
+    switch (state.phase) {
       case Phase::kStart:
-        inner_->FillMask(bits);
-        Set(bits, marks_.begin_id, true);
+        if (state.inner == num_tokens()) {
+          FillInner(bits);
+        } else {
+          ClearMask(bits);
+        }
+        if (state.begun == num_tokens()) SetMaskBit(bits, marks_.begin_ids[state.begun], true);
         return;
       case Phase::kThinking:
-        std::fill(bits.begin(), bits.end(), ~uint32_t{0});
-        for (const int32_t id : marks_.end_ids) {
-          Set(bits, id, false);
+        if (MustClose(state)) {
+          ClearMask(bits);
+          SetMaskBit(bits, marks_.close_ids[state.closing], true);
+          return;
         }
+        FillMaskWhole(bits);
+        for (const int32_t id : marks_.end_ids) SetMaskBit(bits, id, false);
         return;
       case Phase::kAnswer:
-        inner_->FillMask(bits);
+        FillInner(bits);
         return;
     }
   }
 
   void Accept(int32_t id) override {
     State next = now();
-    if (next.phase == Phase::kStart && id == marks_.begin_id) {
-      next.phase = Phase::kThinking;
+    next.id = id;
+    if (next.phase == Phase::kStart) {
+      Begin(id, next);
     } else if (next.phase == Phase::kThinking) {
-      next.tail += TextOf(id);
-      if (next.tail.find(marks_.end) != std::string::npos) {
-        next = {Phase::kAnswer, ""};
-      } else if (next.tail.size() >= marks_.end.size()) {
-        next.tail.erase(0, next.tail.size() - marks_.end.size() + 1);
-      }
+      Think(id, next);
     } else {
-      inner_->Accept(id);
-      next.phase = Phase::kAnswer;
-      next.of_inner = true;
+      AcceptInner(id, next);
     }
     history_.push_back(std::move(next));
   }
 
   bool IsTerminated() const override {
-    return now().phase == Phase::kAnswer && inner_->IsTerminated();
+    if (inner_ == nullptr || now().phase == Phase::kThinking) return false;
+    return now().inner > 0 && inner_->IsTerminated();
   }
 
   void Rollback(size_t num_tokens) override {
-    size_t inner = 0;
-    for (; num_tokens > 0; --num_tokens) {
-      inner += now().of_inner ? 1 : 0;
-      history_.pop_back();
-    }
-    if (inner > 0) {
-      inner_->Rollback(inner);
-    }
+    const State before = now();
+    history_.resize(history_.size() - num_tokens);
+    const State& state = now();
+    if (inner_ == nullptr) return;
+    // What came before reasoning may have been tried on inner, and was then taken back.
+    const bool same = before.has_thought == state.has_thought;
+    const size_t kept = same ? std::min(before.inner, state.inner) : 0;
+    if (before.inner > kept) inner_->Rollback(before.inner - kept);
+    for (size_t i = kept; i < state.inner; ++i) inner_->Accept(history_[i + 1].id);
   }
 
   std::unique_ptr<Constraint> Fork() const override {
-    auto out = std::make_unique<AfterReasoning>(inner_->Fork(), marks_, tokenizer_);
+    auto out = std::make_unique<AfterReasoning>(inner_ == nullptr ? nullptr : inner_->Fork(),
+                                                marks_, tokenizer_);
     out->history_ = history_;
     return out;
   }
@@ -75,19 +84,71 @@ class AfterReasoning final : public Constraint {
  private:
   enum class Phase : uint8_t { kStart, kThinking, kAnswer };
   struct State {
-    Phase phase;
-    std::string tail;       // of the reasoning: what may become the closing mark
-    bool of_inner = false;  // the last token went to inner
+    Phase phase = Phase::kStart;
+    bool has_thought = false;
+    size_t begun = 0;     // kStart: how many of begin_ids have come
+    size_t inner = 0;     // tokens that inner has
+    int64_t thought = 0;  // tokens of reasoning
+    size_t closing = 0;   // how many of close_ids have come
+    std::string tail;     // of the reasoning: what may become the closing mark
+    int32_t id = 0;       // the last token
   };
 
   const State& now() const { return history_.back(); }
-  static void Set(std::span<uint32_t> bits, int32_t id, bool on) {
-    const auto word = static_cast<size_t>(id) / 32;
-    if (id >= 0 && word < bits.size()) {
-      const uint32_t bit = uint32_t{1} << (id % 32);
-      bits[word] = on ? bits[word] | bit : bits[word] & ~bit;
+  size_t num_tokens() const { return history_.size() - 1; }
+  bool MustClose(const State& state) const {
+    return marks_.budget >= 0 && state.thought >= marks_.budget;
+  }
+
+  void FillInner(std::span<uint32_t> bits) {
+    if (inner_ == nullptr) {
+      FillMaskWhole(bits);
+    } else {
+      inner_->FillMask(bits);
     }
   }
+
+  void AcceptInner(int32_t id, State& next) {
+    if (inner_ != nullptr) inner_->Accept(id);
+    ++next.inner;
+  }
+
+  // Until it is clear, the answer may be both: reasoning, and what inner allows.
+  void Begin(int32_t id, State& next) {
+    const bool begins = next.begun == num_tokens() && id == marks_.begin_ids[next.begun];
+    if (!begins) {
+      next.phase = Phase::kAnswer;
+      return AcceptInner(id, next);
+    }
+    if (++next.begun == marks_.begin_ids.size()) {
+      if (inner_ != nullptr && next.inner > 0) inner_->Rollback(next.inner);
+      next.inner = 0;
+      next.has_thought = true;
+      next.phase = Phase::kThinking;
+      return;
+    }
+    bool allowed = next.inner == num_tokens();
+    if (allowed && inner_ != nullptr) {
+      inner_->FillMask(scratch_);
+      allowed = MaskHas(scratch_, id);
+    }
+    if (allowed) AcceptInner(id, next);
+  }
+
+  void Think(int32_t id, State& next) {
+    if (MustClose(next)) ++next.closing;
+    ++next.thought;
+    next.tail += TextOf(id);
+    const bool closed = next.tail.find(marks_.end) != std::string::npos ||
+                        (next.closing > 0 && next.closing == marks_.close_ids.size());
+    if (closed) {
+      next.phase = Phase::kAnswer;
+      next.tail.clear();
+    } else if (next.tail.size() >= marks_.end.size()) {
+      next.tail.erase(0, next.tail.size() - marks_.end.size() + 1);
+    }
+  }
+
   std::string TextOf(int32_t id) const {
     return tokenizer_.IsSpecial(id) ? std::string(tokenizer_.TokenText(id))
                                     : tokenizer_.TokenBytes(id);
@@ -97,6 +158,7 @@ class AfterReasoning final : public Constraint {
   ThoughtMarks marks_;
   const Tokenizer& tokenizer_;
   std::vector<State> history_;  // one for each accepted token, and the first
+  std::vector<uint32_t> scratch_;
 };
 
 }  // namespace

@@ -40,15 +40,16 @@ std::vector<int32_t> Allowed(Constraint& constraint) {
 
 class AfterReasoningTest : public testing::Test {
  protected:
-  std::unique_ptr<Constraint> Make(int32_t begin_id, std::string end = "</think>") {
+  std::unique_ptr<Constraint> Make(std::vector<int32_t> begin_ids, std::string end = "</think>") {
     return MakeAfterReasoning(std::make_unique<Exactly>("{}"),
-                              {begin_id, std::move(end), {ByteTokenizer::kEnd}}, tokenizer_);
+                              {std::move(begin_ids), std::move(end), {ByteTokenizer::kEnd}},
+                              tokenizer_);
   }
   ByteTokenizer tokenizer_;
 };
 
 TEST_F(AfterReasoningTest, ThoughtsAreFreeAndCannotEndTheAnswer) {
-  auto constraint = Make(-1);
+  auto constraint = Make({});
   EXPECT_EQ(Allowed(*constraint).size(), 258u);  // all but the end
   constraint->Accept('[');
   constraint->Accept(ByteTokenizer::kAnswer);
@@ -61,7 +62,7 @@ TEST_F(AfterReasoningTest, ThoughtsAreFreeAndCannotEndTheAnswer) {
 }
 
 TEST_F(AfterReasoningTest, ThinkingMayBeLeftOut) {
-  auto constraint = Make(ByteTokenizer::kThink);
+  auto constraint = Make({ByteTokenizer::kThink});
   EXPECT_EQ(Allowed(*constraint), (std::vector<int32_t>{'{', ByteTokenizer::kThink}));
   auto other = constraint->Fork();
   constraint->Accept('{');
@@ -71,7 +72,7 @@ TEST_F(AfterReasoningTest, ThinkingMayBeLeftOut) {
 }
 
 TEST_F(AfterReasoningTest, TheMarkMayComeInPieces) {
-  auto constraint = Make(-1, "DONE");
+  auto constraint = Make({}, "DONE");
   for (const char c : std::string("DODDON")) {
     constraint->Accept(c);
     EXPECT_EQ(Allowed(*constraint).size(), 258u);
@@ -81,7 +82,7 @@ TEST_F(AfterReasoningTest, TheMarkMayComeInPieces) {
 }
 
 TEST_F(AfterReasoningTest, RollbackCrossesTheMark) {
-  auto constraint = Make(-1);
+  auto constraint = Make({});
   constraint->Accept('x');
   constraint->Accept(ByteTokenizer::kAnswer);
   constraint->Accept('{');
@@ -89,6 +90,57 @@ TEST_F(AfterReasoningTest, RollbackCrossesTheMark) {
   EXPECT_EQ(Allowed(*constraint).size(), 258u);
   constraint->Accept(ByteTokenizer::kAnswer);
   EXPECT_EQ(Allowed(*constraint), std::vector<int32_t>{'{'});
+}
+
+// As a channel is opened: "{x" begins reasoning, "{}" is the answer.
+TEST_F(AfterReasoningTest, TheAnswerMayBeginAsReasoningDoes) {
+  auto constraint = Make({'{', 'x'});
+  EXPECT_EQ(Allowed(*constraint), std::vector<int32_t>{'{'});
+  constraint->Accept('{');
+  EXPECT_EQ(Allowed(*constraint), (std::vector<int32_t>{'x', '}'}));
+  auto other = constraint->Fork();
+  other->Accept('}');
+  EXPECT_EQ(Allowed(*other), std::vector<int32_t>{ByteTokenizer::kEnd});
+  other->Rollback(1);
+  EXPECT_EQ(Allowed(*other), (std::vector<int32_t>{'x', '}'}));
+  constraint->Accept('x');
+  EXPECT_EQ(Allowed(*constraint).size(), 258u);
+  constraint->Accept(ByteTokenizer::kAnswer);
+  EXPECT_EQ(Allowed(*constraint), std::vector<int32_t>{'{'});
+  constraint->Accept('{');
+  constraint->Rollback(3);
+  EXPECT_EQ(Allowed(*constraint), (std::vector<int32_t>{'x', '}'}));
+  constraint->Accept('}');
+  EXPECT_EQ(Allowed(*constraint), std::vector<int32_t>{ByteTokenizer::kEnd});
+}
+
+TEST_F(AfterReasoningTest, ABudgetClosesReasoning) {
+  const auto make = [&](int64_t budget, bool with_inner) {
+    ThoughtMarks marks{.begin_ids = {ByteTokenizer::kThink}, .end = "DONE"};
+    marks.budget = budget;
+    marks.close_ids = {'D', 'O', 'N', 'E'};
+    return MakeAfterReasoning(with_inner ? std::make_unique<Exactly>("{}") : nullptr,
+                              std::move(marks), tokenizer_);
+  };
+  for (const bool with_inner : {false, true}) {
+    auto constraint = make(2, with_inner);
+    constraint->Accept(ByteTokenizer::kThink);
+    constraint->Accept('a');
+    EXPECT_EQ(Allowed(*constraint).size(), 259u);
+    constraint->Accept('b');
+    for (const char c : std::string("DONE")) {
+      EXPECT_EQ(Allowed(*constraint), std::vector<int32_t>{c});
+      constraint->Accept(c);
+    }
+    EXPECT_EQ(Allowed(*constraint).size(), with_inner ? 1u : 259u);
+    EXPECT_FALSE(constraint->IsTerminated());
+  }
+  auto none = make(0, false);
+  none->Accept(ByteTokenizer::kThink);
+  EXPECT_EQ(Allowed(*none), std::vector<int32_t>{'D'});
+  none->Rollback(1);
+  none->Accept('x');
+  EXPECT_EQ(Allowed(*none).size(), 259u) << "an answer without reasoning";
 }
 
 }  // namespace

@@ -10,6 +10,8 @@
 #include <xgrammar/xgrammar.h>
 
 #include "base/check.h"
+#include "grammar/special_marks.h"
+#include "grammar/structural_tag.h"
 #include "grammar/xgrammar_log.h"
 
 namespace tq {
@@ -74,9 +76,9 @@ auto Guarded(const char* what, Fn&& fn) -> Result<decltype(fn())> {
 
 class XGrammarCompiler final : public GrammarCompiler {
  public:
-  XGrammarCompiler(xgrammar::TokenizerInfo info, int64_t vocab_size)
+  XGrammarCompiler(xgrammar::TokenizerInfo info, int64_t vocab_size, SpecialMarks marks)
       // One thread: its warnings are collected by thread, and the machine is busy with the model.
-      : compiler_(info, 1, true, kCacheBytes), vocab_size_(vocab_size) {}
+      : compiler_(info, 1, true, kCacheBytes), vocab_size_(vocab_size), marks_(std::move(marks)) {}
 
   Result<std::unique_ptr<Constraint>> Compile(const GrammarSpec& spec,
                                               std::span<const int32_t> end_ids,
@@ -115,8 +117,15 @@ class XGrammarCompiler final : public GrammarCompiler {
         return Guarded("regex", [&] { return compiler_.CompileRegex(spec.text); });
       case GrammarSpec::Kind::kEbnf:
         return Guarded("grammar", [&] { return compiler_.CompileGrammar(spec.text); });
-      case GrammarSpec::Kind::kStructuralTag:
-        return Guarded("structural tag", [&] { return compiler_.CompileStructuralTag(spec.text); });
+      case GrammarSpec::Kind::kStructuralTag: {
+        TQ_ASSIGN_OR_RETURN(PreparedSchema prepared,
+                            PrepareStructuralTag(spec.text, spec.mode, CheckRegex, marks_));
+        if (relaxed != nullptr) {
+          *relaxed = std::move(prepared.relaxed);
+        }
+        return Guarded("structural tag",
+                       [&] { return compiler_.CompileStructuralTag(prepared.text); });
+      }
     }
     return Internal("unknown kind of grammar");
   }
@@ -135,27 +144,29 @@ class XGrammarCompiler final : public GrammarCompiler {
   std::mutex mutex_;
   xgrammar::GrammarCompiler compiler_;
   int64_t vocab_size_;
+  SpecialMarks marks_;
 };
 
 }  // namespace
 
 bool GrammarCompiler::Available() { return true; }
 
-Result<std::unique_ptr<GrammarCompiler>> GrammarCompiler::Create(const Tokenizer& tokenizer,
-                                                                 int64_t vocab_size) {
+Result<std::unique_ptr<GrammarCompiler>> GrammarCompiler::Create(
+    const Tokenizer& tokenizer, int64_t vocab_size, std::span<const std::string_view> marks) {
+  SpecialMarks special(tokenizer, marks);
   // An empty text marks a token that no grammar produces: special ones, and padding of the logits.
   std::vector<std::string> texts(static_cast<size_t>(vocab_size));
   const int64_t known = std::min<int64_t>(vocab_size, tokenizer.vocab_size());
   for (int64_t id = 0; id < known; ++id) {
     const auto token = static_cast<int32_t>(id);
-    if (!tokenizer.IsSpecial(token)) {
-      texts[static_cast<size_t>(id)] = tokenizer.TokenBytes(token);
-    }
+    texts[static_cast<size_t>(id)] = tokenizer.IsSpecial(token)
+                                         ? special.TextOf(token)
+                                         : special.WithoutStandIns(tokenizer.TokenBytes(token));
   }
   return Guarded("vocabulary", [&]() -> std::unique_ptr<GrammarCompiler> {
     const xgrammar::TokenizerInfo info(texts, xgrammar::VocabType::RAW,
                                        static_cast<int>(vocab_size), std::vector<int32_t>{});
-    return std::make_unique<XGrammarCompiler>(info, vocab_size);
+    return std::make_unique<XGrammarCompiler>(info, vocab_size, std::move(special));
   });
 }
 

@@ -29,7 +29,7 @@ struct GrammarSpec {
   };
   Kind kind = Kind::kJsonObject;
   std::string text;
-  SchemaMode mode = SchemaMode::kRefuse;  // of kJsonSchema
+  SchemaMode mode = SchemaMode::kRefuse;  // of kJsonSchema, and of schemas in kStructuralTag
 };
 
 class GrammarCompiler {
@@ -39,9 +39,11 @@ class GrammarCompiler {
   // False: the program was built without XGrammar, and Create says so.
   static bool Available();
   // vocab_size: of the logits. The tokenizer must outlive the compiler and its constraints.
+  // marks: texts that structural tags have in their fixed parts. One that is a special token comes
+  // as that token there, and nowhere else; the other special tokens never come.
   // Errors: kUnsupported.
-  static Result<std::unique_ptr<GrammarCompiler>> Create(const Tokenizer& tokenizer,
-                                                         int64_t vocab_size);
+  static Result<std::unique_ptr<GrammarCompiler>> Create(
+      const Tokenizer& tokenizer, int64_t vocab_size, std::span<const std::string_view> marks = {});
 
   // end_ids: may follow the complete text, and nothing else may. Without any, the constraint
   // terminates when the text is complete. `relaxed`, if not null, gets what kRelax took out.

@@ -80,14 +80,14 @@ class Downloader {
     }
   }
 
-  Status Run(int64_t done_bytes, int64_t total_bytes) {
+  Status Run(int64_t missing_bytes) {
     const auto count = std::min<size_t>(work_.size(), static_cast<size_t>(options_.connections));
     std::vector<std::thread> threads;
     for (size_t i = 0; i < count; ++i) threads.emplace_back([this] { Work(); });
     std::unique_lock<std::mutex> lock(mutex_);
     while (num_ended_ < count) {
       ended_.wait_for(lock, Milliseconds(100));
-      if (options_.progress) options_.progress(done_bytes + received_.load(), total_bytes);
+      if (options_.progress) options_.progress(received_.load(), missing_bytes);
     }
     lock.unlock();
     for (std::thread& thread : threads) thread.join();
@@ -110,10 +110,10 @@ class Downloader {
       if (next_ == work_.size() || !first_error_.ok()) break;
       const Chunk chunk = work_[next_++];
       lock.unlock();
-      status = IsCancelled(options_) ? Cancelled(
-                                           "the download was stopped: the same command goes "
-                                           "on from here")
-                                     : Fetch(client, chunk);
+      status = IsCancelled(options_) ? Cancelled("") : Fetch(client, chunk);
+      if (status.code() == StatusCode::kCancelled) {
+        status = Cancelled("the download was stopped: the same command goes on from here");
+      }
     }
     const std::lock_guard<std::mutex> lock(mutex_);
     if (first_error_.ok()) first_error_ = status;
@@ -210,9 +210,9 @@ Result<HttpResponse> GetWithRetries(HttpClient& client, HttpRequest& request,
 }
 
 Status DownloadAll(std::vector<Download>& downloads, const PullOptions& options,
-                   int64_t present_bytes, int64_t total_bytes, int64_t* downloaded_bytes) {
+                   int64_t missing_bytes, int64_t* downloaded_bytes) {
   Downloader downloader(downloads, options);
-  const Status status = downloader.Run(present_bytes, total_bytes);
+  const Status status = downloader.Run(missing_bytes);
   *downloaded_bytes = downloader.received();
   return status;
 }

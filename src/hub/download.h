@@ -20,9 +20,9 @@ struct Download {
   std::unique_ptr<PartialFile> partial;
 };
 
-// Errors: as Pull. present_bytes: of files that need no download, for the progress.
+// Errors: as Pull. missing_bytes: what is to come, for the progress.
 Status DownloadAll(std::vector<Download>& downloads, const PullOptions& options,
-                   int64_t present_bytes, int64_t total_bytes, int64_t* downloaded_bytes);
+                   int64_t missing_bytes, int64_t* downloaded_bytes);
 
 // GET that waits and tries again where that helps: 429, 5xx, a lost connection. Errors also: kIo,
 // kNotFound and kInvalidArgument for statuses that will not change. made_progress: asked after a

@@ -1,11 +1,13 @@
 #include "hub/pull.h"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <set>
 #include <system_error>
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -39,6 +41,13 @@ Status LinkFile(const std::string& repo_folder, const std::string& snapshot, con
   return Status::Ok();
 }
 
+// Room on the disk that a file with holes has; 0: no such file.
+int64_t TakenBytes(const std::string& path) {
+  constexpr int64_t kBlock = 512;
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 ? int64_t{info.st_blocks} * kBlock : 0;
+}
+
 Status CheckRoom(const std::string& folder, int64_t needed) {
   std::error_code error;
   const fs::space_info space = fs::space(folder, error);
@@ -70,31 +79,31 @@ Result<PullReport> Pull(const RepoId& repo, const PullOptions& options) {
   report.left_out = static_cast<int64_t>(left_out);
   report.num_files = static_cast<int64_t>(files.size());
   TQ_RETURN_IF_ERROR(MakeFolder(folder + "/blobs"));
-  TQ_RETURN_IF_ERROR(MakeFolder(report.snapshot));
 
   std::vector<Download> downloads;
   std::set<std::string> hashes;  // several paths may have one content
-  int64_t present = 0;
-  int64_t missing = 0;
+  int64_t missing = 0;           // room for it
   for (const RepoFile& file : files) {
     if (!hashes.insert(file.hash).second) continue;
     report.total_bytes += file.size;
     const std::string blob = folder + "/blobs/" + file.hash;
-    if (FileExists(blob)) {
-      present += file.size;
-      continue;
-    }
-    TQ_ASSIGN_OR_RETURN(auto partial, PartialFile::Open(blob, file.size, options.chunk_bytes));
-    present += partial->bytes_complete();
-    missing += file.size - partial->bytes_complete();
+    if (FileExists(blob)) continue;
+    missing += std::max<int64_t>(0, file.size - TakenBytes(blob + ".partial"));
     downloads.push_back({&file,
                          fmt::format("{}/{}/resolve/{}/{}", options.hub.endpoint, repo.name,
                                      listing.commit, EscapePath(file.path)),
-                         std::move(partial)});
+                         nullptr});
   }
   TQ_RETURN_IF_ERROR(CheckRoom(folder, missing));
-  TQ_RETURN_IF_ERROR(
-      DownloadAll(downloads, options, present, report.total_bytes, &report.downloaded_bytes));
+  TQ_RETURN_IF_ERROR(MakeFolder(report.snapshot));
+  int64_t to_come = 0;
+  for (Download& download : downloads) {
+    const RepoFile& file = *download.file;
+    TQ_ASSIGN_OR_RETURN(download.partial, PartialFile::Open(folder + "/blobs/" + file.hash,
+                                                            file.size, options.chunk_bytes));
+    to_come += file.size - download.partial->bytes_complete();
+  }
+  TQ_RETURN_IF_ERROR(DownloadAll(downloads, options, to_come, &report.downloaded_bytes));
   for (const RepoFile& file : files) {
     TQ_RETURN_IF_ERROR(LinkFile(folder, report.snapshot, file));
   }

@@ -29,7 +29,8 @@ struct PullOptions {
   int max_retries = 6;     // in a row without a byte between
   int64_t retry_ms = 500;  // doubles, up to half a minute; Retry-After wins
   const std::atomic<bool>* cancel = nullptr;
-  // Bytes of all files, those that were there already included. The caller's thread.
+  // Bytes of what was still to be downloaded: the speed says how long the rest takes. The caller's
+  // thread.
   std::function<void(int64_t done, int64_t total)> progress;
 };
 

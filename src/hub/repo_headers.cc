@@ -39,7 +39,9 @@ Status WriteWhole(const std::string& path, std::string_view content) {
 }
 
 bool IsDocument(const RepoFile& file) {
-  return file.path == "config.json" || file.path == kIndexName;
+  constexpr int64_t kMaxTemplateBytes = int64_t{256} << 10;
+  return file.path == "config.json" || file.path == kIndexName ||
+         (file.path == "chat_template.jinja" && file.size <= kMaxTemplateBytes);
 }
 
 // The vocabulary, whichever form it has: what the program makes of it grows with it.

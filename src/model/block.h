@@ -2,6 +2,8 @@
 // and how they meet the residual stream.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -46,9 +48,13 @@ Result<std::unique_ptr<Ffn>> LoadFfn(const FfnSpec& spec, const std::string& pre
                                      int64_t hidden_size, TensorLoader& loader);
 
 // The residual stream of one step. Memory: the step's scratch.
+inline constexpr int kMaxSnapshots = 63;
+
 struct Residuals {
-  float* x = nullptr;                       // [T, num_streams * hidden]
-  std::vector<const float*> snapshots;      // kAttend: earlier residuals, each [T, hidden]
+  float* x = nullptr;  // [T, num_streams * hidden]
+  // kAttend: earlier residuals, each [T, hidden]; the first num_snapshots.
+  std::array<const float*, kMaxSnapshots> snapshots = {};
+  size_t num_snapshots = 0;
   const float* per_layer_inputs = nullptr;  // gemma4: [T, num_layers, per_layer_input]
 };
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "model/block.h"
 
 namespace tq {
 
@@ -166,7 +167,6 @@ Status CheckRope(const ModelSpec& spec, int rope, int head_dim, const std::strin
 }
 
 Status CheckShapes(const ModelSpec& spec) {
-  constexpr int kMaxSnapshots = 63;
   int snapshots = 0;
   for (const BlockSpec& block : spec.blocks) {
     snapshots += block.snapshot ? 1 : 0;

@@ -1,5 +1,6 @@
 #include "plan/machines.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include <fmt/format.h>
@@ -38,9 +39,9 @@ std::vector<int64_t> FreeBytesOfNodes() {
 }
 
 std::vector<NamedMachine> KnownMachines() {
-  constexpr int64_t kGib = int64_t{1} << 30;
-  return {{"mac-mini-16gb", "Mac mini (M4) with 16 GB, where other programs of this kind are tried",
-           16 * kGib, 120e9}};
+  // Where other programs of this kind are tried; two thirds of its memory are a program's at first.
+  constexpr int64_t kMini = int64_t{16} << 30;
+  return {{"mac-mini-16gb", "Mac mini (M4) with 16 GB", kMini, kMini * 66 / 100, 120e9}};
 }
 
 Result<NamedMachine> FindMachine(std::string_view name) {
@@ -54,7 +55,9 @@ Result<NamedMachine> FindMachine(std::string_view name) {
 }
 
 Machine MachineOf(const NamedMachine& named) {
-  return AssumedMachine(std::string(named.name), named.ram_bytes);
+  Machine machine = AssumedMachine(std::string(named.name), named.ram_bytes);
+  machine.usable_bytes = std::min(named.usable_bytes, machine.most_bytes);
+  return machine;
 }
 
 }  // namespace tq

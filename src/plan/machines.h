@@ -20,6 +20,7 @@ struct NamedMachine {
   std::string_view name;
   std::string_view text;
   int64_t ram_bytes;
+  int64_t usable_bytes;   // as it is set up; more after its limit was raised
   double read_bandwidth;  // bytes per second, as its maker says
 };
 std::vector<NamedMachine> KnownMachines();

@@ -18,6 +18,11 @@ int64_t ContextOf(const ModelMemory& model, const EngineOptions& options) {
   return options.max_context > 0 ? options.max_context : model.max_position_embeddings;
 }
 
+int64_t WantedCheckpoints(const EngineOptions& options) {
+  if (!options.prefix_cache) return 0;
+  return options.state_checkpoints < 0 ? options.default_checkpoints() : options.state_checkpoints;
+}
+
 // All but checkpoints and pages.
 Result<EngineMemory> ChargeFixed(const ModelMemory& model, const EngineOptions& options) {
   EngineMemory out;
@@ -61,9 +66,7 @@ ModelMemory MemoryOf(const Model& model, Backend& backend, const KvSettings& kv)
 
 Result<EngineMemory> ChargeEngine(const ModelMemory& model, const EngineOptions& options) {
   TQ_ASSIGN_OR_RETURN(EngineMemory out, ChargeFixed(model, options));
-  const int64_t checkpoints =
-      options.state_checkpoints < 0 ? options.default_checkpoints() : options.state_checkpoints;
-  out.checkpoints = checkpoints * model.slot_bytes();
+  out.checkpoints = WantedCheckpoints(options) * model.slot_bytes();
   const int64_t tokens = options.kv_tokens > 0 ? options.kv_tokens : ContextOf(model, options);
   out.pages = KvCache::PagesFor(tokens) * model.page_bytes();
   return out;
@@ -94,9 +97,7 @@ Result<EngineMemory> FitEngine(const ModelMemory& model, int64_t memory_bytes,
   }
   if (slot_bytes > 0) {
     const int64_t most = std::min(room / 4, room - least_pages * page_bytes) / slot_bytes;
-    const int64_t wanted =
-        options.state_checkpoints < 0 ? options.default_checkpoints() : options.state_checkpoints;
-    options.state_checkpoints = std::min(wanted, most);
+    options.state_checkpoints = std::min(WantedCheckpoints(options), most);
     out.checkpoints = options.state_checkpoints * slot_bytes;
     room -= out.checkpoints;
   }

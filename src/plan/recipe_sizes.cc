@@ -78,6 +78,13 @@ Result<Prepared> PreparedOf(const ConvertItem& item, Backend& backend) {
   return out;
 }
 
+// docs/quality.md: divergences of a calibrated model of 135 M parameters, which is fragile.
+std::string QualityOf(double matrix_bits) {
+  if (matrix_bits >= 4) return "near the original (KL .05)";
+  if (matrix_bits >= 3) return "calibrate it (KL .2)";
+  return "large models only, calibrated (KL 1)";
+}
+
 // Which share of a stack of that many matrices a token reads.
 double ShareOf(const ModelSpec& model, const ConvertItem& item) {
   if (item.num_matrices() < 2 || item.heads) return 1.0;
@@ -104,6 +111,7 @@ Result<RecipeSize> SizeOf(const WeightSource& source, const ModelSpec& model,
   out.file_bytes = report.output_bytes;
   out.bits_per_weight = BitsPerWeight(report.output_bytes, report.total_weights);
   out.matrix_bits = BitsPerWeight(report.quantized_bytes, report.quantized_weights);
+  out.quality = QualityOf(out.matrix_bits);
   for (const ConvertItem& item : items) {
     TQ_ASSIGN_OR_RETURN(const Prepared prepared, PreparedOf(item, backend));
     out.prepared_bytes += prepared.bytes;

@@ -8,8 +8,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "grammar/after_reasoning.h"
-
 namespace tq::server {
 namespace {
 
@@ -104,34 +102,6 @@ Result<std::optional<GrammarSpec>> ReadAnswerFormat(const RequestNode& body) {
     TQ_RETURN_IF_ERROR(take(node, std::move(spec)));
   }
   return out;
-}
-
-Status ConstrainAnswer(const Call& call, const GrammarSpec& format, AnswerPlan& plan) {
-  Service& service = call.service;
-  TQ_ASSIGN_OR_RETURN(GrammarCompiler * compiler, service.grammars());
-  std::vector<int32_t> ends = plan.request.end_ids;
-  ends.insert(ends.end(), plan.request.stop_ids.begin(), plan.request.stop_ids.end());
-  std::vector<std::string> relaxed;
-  TQ_ASSIGN_OR_RETURN(std::unique_ptr<Constraint> constraint,
-                      compiler->Compile(format, ends, &relaxed));
-  for (const std::string& note : relaxed) {
-    service.log().Write(LogLevel::kInfo, "not enforced", {{"id", call.request_id}, {"what", note}});
-  }
-  const tq::ReasoningMarks marks =
-      plan.parser ? MarksOf(plan.parser->syntax.reasoning) : tq::ReasoningMarks();
-  if (!marks.close.empty()) {
-    const Tokenizer& tokenizer = *service.text().tokenizer;
-    const bool opened = plan.parser->starts_in_reasoning;
-    const int32_t begin = opened ? -1 : tokenizer.TokenId(marks.open);
-    if (opened || begin >= 0) {
-      constraint = MakeAfterReasoning(
-          std::move(constraint),
-          {.begin_id = begin, .end = std::string(marks.close), .end_ids = std::move(ends)},
-          tokenizer);
-    }
-  }
-  plan.request.constraint = std::move(constraint);
-  return Status::Ok();
 }
 
 }  // namespace tq::server

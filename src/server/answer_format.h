@@ -6,8 +6,6 @@
 #include "base/status.h"
 #include "chat/request_json.h"
 #include "grammar/grammar_compiler.h"
-#include "server/call.h"
-#include "server/generation.h"
 
 namespace tq::server {
 
@@ -15,9 +13,5 @@ namespace tq::server {
 // (messages); structured_outputs, guided_json / _regex / _choice / _grammar and grammar, as other
 // servers have them. Nothing: free text. Errors: kInvalidArgument naming the field; two of them.
 Result<std::optional<GrammarSpec>> ReadAnswerFormat(const RequestNode& body);
-
-// Makes the plan's answer follow it; thoughts before the answer stay free. Errors: what cannot be
-// enforced, by name.
-Status ConstrainAnswer(const Call& call, const GrammarSpec& format, AnswerPlan& plan);
 
 }  // namespace tq::server

@@ -163,8 +163,8 @@ TEST(Completions, TextsAndIds) {
   EXPECT_EQ(server.Post("/v1/completions", R"({"prompt": [[107, 4]]})").status, 200);
   for (const char* bad :
        {R"({"prompt": ""})", R"({"prompt": []})", R"({"prompt": [9999]})", R"({"prompt": [-1]})",
-        R"({"prompt": ["a", "b"]})", R"({"prompt": 3})", R"({})",
-        R"({"prompt": "a", "echo": true})", R"({"prompt": "a", "suffix": "b"})",
+        R"({"prompt": [["a"]]})", R"({"prompt": 3})", R"({})", R"({"prompt": ["a", [-1]]})",
+        R"({"prompt": "a", "echo": true, "logprobs": 1})", R"({"prompt": "a", "suffix": "b"})",
         R"({"prompt": "a", "best_of": 2})"}) {
     EXPECT_EQ(server.Post("/v1/completions", bad).status, 400) << bad;
   }

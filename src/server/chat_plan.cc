@@ -3,33 +3,45 @@
 #include <limits>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "server/answer_constraint.h"
 #include "server/answer_format.h"
 #include "server/chat_prompt_ids.h"
 #include "server/fields.h"
 
 namespace tq::server {
 
+namespace {
+
+constexpr int64_t kMaxAnswers = 128;
+
+// best_of is the number of answers of which the n best are given: served when it is all of them.
+Status ReadNumAnswers(const RequestNode& body, ChatAsk& ask) {
+  TQ_ASSIGN_OR_RETURN(const auto n, OptionalInt(body["n"], 1, kMaxAnswers));
+  ask.num_answers = n.value_or(1);
+  TQ_ASSIGN_OR_RETURN(const auto best_of, OptionalInt(body["best_of"], 1, kMaxAnswers));
+  if (best_of.value_or(ask.num_answers) == ask.num_answers) return Status::Ok();
+  return body["best_of"].Expected(
+      fmt::format("{}, as n (answers are not ranked)", ask.num_answers));
+}
+
+}  // namespace
+
 Status ReadCommon(const RequestNode& body, const Service& service, ChatAsk& ask) {
-  TQ_RETURN_IF_ERROR(RefuseUnserved(body));
+  TQ_RETURN_IF_ERROR(ReadNumAnswers(body, ask));
   TQ_ASSIGN_OR_RETURN(ask.sampling, ReadSampling(body, service.text()));
   TQ_ASSIGN_OR_RETURN(const auto min_tokens, OptionalInt(body["min_tokens"], 0, 1 << 30));
   ask.min_tokens = min_tokens.value_or(0);
   TQ_ASSIGN_OR_RETURN(const auto ignore_end, OptionalBool(body["ignore_eos"]));
   ask.ignore_end = ignore_end.value_or(false);
   TQ_ASSIGN_OR_RETURN(ask.format, ReadAnswerFormat(body));
-  return ReadTemplateVariables(body, ask.prompt);
+  return ReadTemplateVariables(body, service.options().template_variables, ask.prompt);
 }
 
-Status ApplyToolChoice(const RequestNode& choice, ChatInput& input) {
-  if (choice.IsNull()) return Status::Ok();
-  const RequestNode type = choice.IsObject() ? choice["type"] : choice;
-  if (!type.IsText()) return choice.Expected("\"auto\" or \"none\"");
-  if (type.text() == "auto") return Status::Ok();
-  if (type.text() != "none") {
-    return type.Expected("\"auto\" or \"none\" (this server does not force calls yet)");
-  }
-  input.tools.clear();
-  return Status::Ok();
+Status CheckOneAnswer(const RequestNode& body, const ChatAsk& ask) {
+  if (ask.num_answers == 1) return Status::Ok();
+  return body["n"].Expected("1 (this API has one answer)");
 }
 
 AnswerPlan MakePlan(const Service& service, ChatAsk ask) {
@@ -38,6 +50,8 @@ AnswerPlan MakePlan(const Service& service, ChatAsk ask) {
   plan.request.sampling = std::move(ask.sampling);
   plan.request.max_tokens = ask.max_tokens;
   plan.request.min_tokens = ask.min_tokens;
+  plan.request.num_logprobs = ask.num_logprobs;
+  plan.num_answers = ask.num_answers;
   if (!ask.ignore_end) plan.request.end_ids = text.end_ids;
   for (const std::string& stop : ask.stops) {
     // Special tokens are no text, so they are looked for by id.
@@ -60,6 +74,8 @@ Result<AnswerPlan> MakeChatPlan(const Call& call, ChatAsk ask) {
   std::vector<ToolSpec> tools = std::move(ask.input.tools);
   const bool stream = ask.stream;
   const std::optional<GrammarSpec> format = std::move(ask.format);
+  const ToolChoice choice = std::move(ask.choice);
+  const int64_t max_thoughts = ask.max_thoughts;
   if (format && !tools.empty()) {
     return InvalidArgument(
         "response_format: expected no tools beside it (an answer that may also be a call cannot be "
@@ -73,7 +89,14 @@ Result<AnswerPlan> MakeChatPlan(const Call& call, ChatAsk ask) {
       .parse_tools = !tools.empty(),
       .stream_arguments = stream};
   plan.tools = std::move(tools);
-  if (format) TQ_RETURN_IF_ERROR(ConstrainAnswer(call, *format, plan));
+  plan.one_call = choice.one_call;
+  std::unique_ptr<Constraint> constraint;
+  if (choice.forced) {
+    TQ_ASSIGN_OR_RETURN(constraint, ConstrainCalls(call, choice.names, plan));
+  } else if (format) {
+    TQ_ASSIGN_OR_RETURN(constraint, ConstrainFormat(call, *format, plan));
+  }
+  SetConstraint(call.service, std::move(constraint), max_thoughts, plan);
   plan.request.prompt = std::move(prompt.ids);
   plan.rendered = std::move(prompt.rendered);
   plan.history = std::move(history);

@@ -12,6 +12,7 @@
 #include "grammar/grammar_compiler.h"
 #include "sampling/sampler.h"
 #include "server/generation.h"
+#include "server/tool_choice.h"
 
 namespace tq::server {
 
@@ -24,16 +25,19 @@ struct ChatAsk {
   std::vector<std::string> stops = {};
   bool ignore_end = false;                 // go on behind the end of the turn
   std::optional<GrammarSpec> format = {};  // of the answer
+  ToolChoice choice = {};
+  int64_t max_thoughts = -1;  // tokens; -1: no limit
+  int64_t num_answers = 1;
+  int num_logprobs = -1;  // alternatives of each token; -1: none are wanted
   bool stream = false;
 };
 
-// Fields that all three APIs may have: sampling, min_tokens, ignore_eos, chat_template_kwargs;
-// refuses what is not served.
+// Fields that all three APIs may have: sampling, min_tokens, ignore_eos, chat_template_kwargs, n
+// and best_of; refuses what is not served.
 Status ReadCommon(const RequestNode& body, const Service& service, ChatAsk& ask);
-// "auto" keeps the tools, "none" hides them. Errors: everything else, until calls can be forced.
-Status ApplyToolChoice(const RequestNode& choice, ChatInput& input);
-
-// Errors: those of MakePromptIds.
+// An API that has no place for several answers. Errors: more than one.
+Status CheckOneAnswer(const RequestNode& body, const ChatAsk& ask);
+// Errors: those of MakePromptIds, a form of the answer that cannot be enforced.
 Result<AnswerPlan> MakeChatPlan(const Call& call, ChatAsk ask);
 // The part of a plan that does not depend on the prompt.
 AnswerPlan MakePlan(const Service& service, ChatAsk ask);

@@ -93,6 +93,17 @@ ApiError TimeoutError(double seconds) {
           fmt::format("the answer was not complete within {:g} seconds", seconds)};
 }
 
+ApiError RateLimitError(int per_minute, int seconds) {
+  return {429,
+          "rate_limit_error",
+          "rate_limit_exceeded",
+          "",
+          fmt::format("expected at most {} requests a minute of one API key, found more; come back "
+                      "in {} seconds",
+                      per_minute, seconds),
+          seconds};
+}
+
 OrderedJson ErrorObject(ApiStyle style, const ApiError& error) {
   if (style == ApiStyle::kAnthropic) {
     return {{"type", AnthropicType(error.status)}, {"message", error.message}};
@@ -115,7 +126,9 @@ HttpResponse ErrorResponse(ApiStyle style, const ApiError& error, std::string_vi
   HttpResponse response;
   response.status = error.status;
   response.body = Dump(ErrorBody(style, error, request_id));
-  if (error.status == 429 || error.status == 503) response.headers.push_back({"Retry-After", "1"});
+  if (error.status == 429 || error.status == 503) {
+    response.headers.push_back({"Retry-After", fmt::to_string(error.retry_after)});
+  }
   if (error.status == 401) response.headers.push_back({"WWW-Authenticate", "Bearer"});
   return response;
 }

@@ -19,6 +19,7 @@ struct ApiError {
   std::string code;     // "" -> null
   std::string param;    // the field that is wrong; "" -> null
   std::string message;  // one line
+  int retry_after = 1;  // seconds, of 429 and 503
 };
 
 // kInvalidArgument and kCorrupt 400, kNotFound 404, kBusy 429, kOutOfMemory 503, kUnsupported 501,
@@ -28,6 +29,8 @@ ApiError NotFoundError(std::string message, std::string code);
 // Both numbers, in the words that clients of each API look for.
 ApiError ContextLengthError(ApiStyle style, int64_t max_context, int64_t prompt_tokens);
 ApiError TimeoutError(double seconds);
+// More than so many requests a minute; another one may come in so many seconds.
+ApiError RateLimitError(int per_minute, int seconds);
 // An error that ends a stream or a stored answer: {"message", "type", "param", "code"} or
 // Anthropic's.
 OrderedJson ErrorObject(ApiStyle style, const ApiError& error);

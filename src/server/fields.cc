@@ -84,14 +84,6 @@ Status ReadBadWords(const RequestNode& node, const TextAssets& text, SamplingPar
   return Status::Ok();
 }
 
-// An error unless the number is missing or `neutral`.
-Status CheckNeutral(const RequestNode& node, double neutral) {
-  if (node.IsNull() || (node.value().is_number() && node.value().get<double>() == neutral)) {
-    return Status::Ok();
-  }
-  return node.Expected(fmt::format("{:g} (this server serves nothing else yet)", neutral));
-}
-
 }  // namespace
 
 Result<OrderedJson> ParseBody(std::string_view body) {
@@ -178,19 +170,22 @@ Result<SamplingParams> ReadSampling(const RequestNode& body, const TextAssets& t
   return sampling;
 }
 
-Status ReadTemplateVariables(const RequestNode& body, ChatPromptOptions& options) {
+Status ReadTemplateVariables(const RequestNode& body, const OrderedJson& defaults,
+                             ChatPromptOptions& options) {
   const RequestNode variables = body["chat_template_kwargs"];
+  if (!variables.IsNull()) TQ_RETURN_IF_ERROR(variables.CheckObject());
+  options.variables = defaults;
+  const RequestNode served(defaults, "");
+  if (options.enable_thinking || !served["enable_thinking"].value().is_boolean()) {
+    options.variables.erase("enable_thinking");
+  } else {
+    options.enable_thinking = served["enable_thinking"].value().get<bool>();
+  }
   if (variables.IsNull()) return Status::Ok();
-  TQ_RETURN_IF_ERROR(variables.CheckObject());
-  options.variables = variables.value();
+  options.variables.update(variables.value());
   TQ_ASSIGN_OR_RETURN(const auto thinks, OptionalBool(variables["enable_thinking"]));
   if (thinks) options.enable_thinking = thinks;
   return Status::Ok();
-}
-
-Status RefuseUnserved(const RequestNode& body) {
-  TQ_RETURN_IF_ERROR(CheckNeutral(body["n"], 1));
-  return CheckNeutral(body["best_of"], 1);
 }
 
 }  // namespace tq::server

@@ -31,11 +31,10 @@ Result<std::vector<std::string>> ReadStops(const RequestNode& node);
 // without seed gets a random one. Requires: text.tokenizer.
 Result<SamplingParams> ReadSampling(const RequestNode& body, const TextAssets& text);
 
-// chat_template_kwargs -> variables of the template, enable_thinking among them.
-Status ReadTemplateVariables(const RequestNode& body, ChatPromptOptions& options);
-
-// Fields that change the answer and that this server does not serve: an error unless they say what
-// happens anyway.
-Status RefuseUnserved(const RequestNode& body);
+// chat_template_kwargs, over the defaults of the server -> variables of the template,
+// enable_thinking among them. Where `options` says already whether to think, only the request can
+// change it.
+Status ReadTemplateVariables(const RequestNode& body, const OrderedJson& defaults,
+                             ChatPromptOptions& options);
 
 }  // namespace tq::server

@@ -27,29 +27,43 @@ std::string ContentOf(const HttpReply& reply) {
                              : std::string();
 }
 
-// The script says "Hello, world.", which none of these forms allows.
+struct Case {
+  std::string field;
+  const char* form;
+  const char* script;  // begins as allowed and goes on otherwise
+};
+
 TEST_F(Formats, EveryFieldIsKept) {
-  TestServer server({});
-  const std::pair<std::string, const char*> cases[] = {
-      {R"("guided_regex": "[ab]{3}")", "[ab]{3}"},
-      {R"("structured_outputs": {"regex": "[ab]{3}"})", "[ab]{3}"},
-      {R"("guided_choice": ["yes", "no"])", "yes|no"},
-      {R"("guided_grammar": "root ::= \"x\" | \"yy\"")", "x|yy"},
-      {R"("grammar": "root ::= \"x\" | \"yy\"")", "x|yy"},
-      {R"("guided_json": )" + std::string(kSchema), R"(\{\s*"x"\s*:\s*7\s*\})"},
+  const char* const object = R"(\{\s*"x"\s*:\s*7\s*\})";
+  const char* const other = R"({"x": 8, "y")";
+  const Case cases[] = {
+      {R"("guided_regex": "[ab]{3}")", "[ab]{3}", "bye"},
+      {R"("structured_outputs": {"regex": "[ab]{3}"})", "[ab]{3}", "apple"},
+      {R"("guided_choice": ["yes", "no"])", "yes|no", "yellow"},
+      {R"("guided_grammar": "root ::= \"x\" | \"yy\"")", "x|yy", "yes"},
+      {R"("grammar": "root ::= \"x\" | \"yy\"")", "x|yy", "xylophone"},
+      {R"("guided_json": )" + std::string(kSchema), object, other},
       {R"("response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": )" +
            std::string(kSchema) + "}}",
-       R"(\{\s*"x"\s*:\s*7\s*\})"},
+       object, other},
   };
-  for (const auto& [field, form] : cases) {
-    const HttpReply reply = server.Post("/v1/chat/completions", HiWith(field));
-    const std::string content = ContentOf(reply);
-    EXPECT_TRUE(std::regex_match(content, std::regex(form))) << field << ": " << content;
+  for (const Case& c : cases) {
+    TestServer server({.script = c.script});
+    const std::string content = ContentOf(server.Post("/v1/chat/completions", HiWith(c.field)));
+    EXPECT_TRUE(std::regex_match(content, std::regex(c.form))) << c.field << ": " << content;
   }
 }
 
+TEST_F(Formats, ThoughtsStayFree) {
+  TestServer server({.script = "<think>Hm.</think>bye"});
+  const HttpReply reply =
+      server.Post("/v1/chat/completions", HiWith(R"("guided_regex": "[ab]{3}")"));
+  EXPECT_TRUE(std::regex_match(ContentOf(reply), std::regex("[ab]{3}"))) << reply.body;
+  EXPECT_EQ(reply.json()["choices"][0]["message"]["reasoning_content"], "Hm.");
+}
+
 TEST_F(Formats, MessagesAndResponsesKnowTheirOwnFields) {
-  TestServer server({});
+  TestServer server({.script = R"({"x": 8, "y")"});
   const std::string format =
       R"({"type": "json_schema", "name": "n", "schema": )" + std::string(kSchema) + "}";
   const HttpReply message = server.Post(

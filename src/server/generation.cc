@@ -6,12 +6,8 @@
 #include <optional>
 #include <utility>
 
-#include <fmt/format.h>
-
-#include "chat/stop_strings.h"
 #include "engine/engine.h"
-#include "server/answer_text.h"
-#include "server/ids.h"
+#include "server/running_answer.h"
 
 namespace tq::server {
 namespace {
@@ -40,64 +36,51 @@ class Bell {
   const std::function<void()> answer_;
 };
 
-std::string_view OutcomeName(const AnswerEnd& end) {
-  switch (end.reason) {
-    case AnswerEnd::Reason::kLength:
-      return "length";
-    case AnswerEnd::Reason::kToolCalls:
-      return "tool_calls";
-    default:
-      return "stop";
-  }
-}
-
 class Generation : public std::enable_shared_from_this<Generation> {
  public:
   Generation(const Call& call, AnswerPlan plan, std::unique_ptr<AnswerWriter> writer)
-      : call_(call),
-        plan_(std::move(plan)),
-        writer_(std::move(writer)),
-        text_(*call.service.text().tokenizer, std::move(plan_.stops),
-              plan_.parser ? &*plan_.parser : nullptr, plan_.tools) {}
+      : call_(call), plan_(std::move(plan)), writer_(std::move(writer)) {}
   ~Generation() {
     if (bell_ != nullptr) bell_->Silence();
   }
 
-  void Start(std::shared_ptr<TokenStream> stream);
-  // Ends the answer early; any thread.
+  void Start(std::vector<std::shared_ptr<TokenStream>> streams);
+  // Ends the answers early; any thread.
   std::function<void()> Canceller();
 
  private:
   // Takes what the engine has, as long as the client keeps up.
   void Pump();
-  void Accept(int32_t id);
-  void Deliver();
-  void Finish();
-  void Remember();
+  // One id of each answer. false: nothing is there.
+  bool TakeRound();
+  void Deliver(size_t answer);
+  // Of one answer; the last one ends all.
+  void Finish(size_t answer);
   void Fail(const ApiError& error);
   void ClientLeft();
   void Tick();
   void ArmTimer();
+  // The outcome of what has not ended.
   void Close(std::string_view outcome);
+  double Seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
-  Call call_;
-  AnswerPlan plan_;
+  const Call call_;
+  const AnswerPlan plan_;
   std::unique_ptr<AnswerWriter> writer_;
-  AnswerText text_;
-  std::vector<OutputEvent> events_;  // reused
-  ChatMessage answer_;
-  std::vector<int32_t> ids_;
-  std::shared_ptr<TokenStream> stream_;
+  std::vector<RunningAnswer> answers_;
+  std::vector<AnswerEnd> ends_;
+  size_t num_ended_ = 0;
+  std::vector<AnswerEvent> events_;  // reused
   std::shared_ptr<Bell> bell_;
   Clock::time_point start_ = Clock::now();
   Clock::time_point last_write_ = start_;
-  bool stopped_ = false;  // by a stop string: what still comes does not count
   bool done_ = false;
 };
 
-void Generation::Start(std::shared_ptr<TokenStream> stream) {
-  stream_ = std::move(stream);
-  answer_.role = ChatRole::kAssistant;
+void Generation::Start(std::vector<std::shared_ptr<TokenStream>> streams) {
+  answers_.reserve(streams.size());
+  for (auto& stream : streams) answers_.emplace_back(call_, plan_, std::move(stream));
+  ends_.resize(streams.size());
   const std::weak_ptr<Generation> weak = weak_from_this();
   const auto pump = [weak] {
     if (const auto self = weak.lock()) self->Pump();
@@ -108,7 +91,9 @@ void Generation::Start(std::shared_ptr<TokenStream> stream) {
   writer_->Begin();
   if (done_) return;
   bell_ = std::make_shared<Bell>(call_.exchange.get(), pump);
-  stream_->SetListener([bell = bell_] { bell->Ring(); });
+  for (RunningAnswer& answer : answers_) {
+    answer.stream().SetListener([bell = bell_] { bell->Ring(); });
+  }
   ArmTimer();
 }
 
@@ -126,76 +111,57 @@ std::function<void()> Generation::Canceller() {
 }
 
 void Generation::Pump() {
-  constexpr int kMostAtOnce = 256;  // others wait for this thread
+  constexpr int kMostRounds = 256;  // others wait for this thread
   for (int i = 0; !done_ && call_.exchange->writable(); ++i) {
-    if (i == kMostAtOnce) {
+    if (i == kMostRounds) {
       bell_->Ring();
       return;
     }
-    const std::optional<int32_t> id = stream_->TryNext();
-    if (!id) break;
-    if (!stopped_) Accept(*id);
+    if (!TakeRound()) break;
   }
-  if (!done_ && stream_->at_end()) Finish();
 }
 
-void Generation::Accept(int32_t id) {
-  ids_.push_back(id);
-  text_.Push(id, events_);
-  Deliver();
-  if (!text_.stopped()) return;
-  stopped_ = true;
-  stream_->Cancel();  // its end comes soon, with the final counts
+bool Generation::TakeRound() {
+  bool found = false;
+  for (size_t i = 0; i < answers_.size() && !done_; ++i) {
+    RunningAnswer& answer = answers_[i];
+    if (answer.ended()) continue;
+    if (answer.Take(events_)) {
+      found = true;
+      Deliver(i);
+    } else if (answer.stream().at_end()) {
+      Finish(i);
+    }
+  }
+  return found;
 }
 
-void Generation::Deliver() {
-  for (OutputEvent& event : events_) {
-    const bool needs_id = event.kind == OutputEvent::Kind::kToolBegin && event.tool_id.empty();
-    if (needs_id) event.tool_id = NewId(call_.style == ApiStyle::kAnthropic ? "toolu_" : "call_");
-    AppendEvent(event, answer_);
-    writer_->Add(event);
-  }
+void Generation::Deliver(size_t answer) {
+  for (const AnswerEvent& event : events_) writer_->Add(answer, event);
   if (!events_.empty()) last_write_ = Clock::now();
   events_.clear();
 }
 
-void Generation::Finish() {
-  const FinishReason reason = stream_->finish_reason();
-  if (reason == FinishReason::kError) return Fail(ErrorOf(stream_->status()));
-  if (reason == FinishReason::kCancelled && !stopped_) {
+void Generation::Finish(size_t index) {
+  RunningAnswer& answer = answers_[index];
+  TokenStream& stream = answer.stream();
+  const FinishReason reason = stream.finish_reason();
+  if (reason == FinishReason::kError) return Fail(ErrorOf(stream.status()));
+  if (reason == FinishReason::kCancelled && !answer.stopped()) {
     return Fail({503, "server_error", "server_shutdown", "", "the server is stopping"});
   }
-  text_.Finish(events_);
-  Deliver();
-  AnswerEnd end{.stats = stream_->stats(), .reasoning_tokens = text_.reasoning_tokens()};
-  if (!answer_.tool_calls.empty()) {
-    end.reason = AnswerEnd::Reason::kToolCalls;
-  } else if (text_.stopped()) {
-    end.reason = AnswerEnd::Reason::kStopString;
-    end.stop_string = text_.stop_string();
-  } else if (reason == FinishReason::kLength) {
-    end.reason = AnswerEnd::Reason::kLength;
-  }
-  Remember();
+  ends_[index] = answer.End(events_);
+  Deliver(index);
+  answer.Close(OutcomeName(ends_[index]), Seconds());
+  writer_->EndAnswer(index, ends_[index]);
+  if (++num_ended_ < answers_.size()) return;
   done_ = true;
-  writer_->End(end);
-  Close(OutcomeName(end));
-}
-
-void Generation::Remember() {
-  // A text that a stop string cut is not what was generated.
-  if (plan_.history.empty() || stopped_ || ids_.empty()) return;
-  StoredTurn turn;
-  turn.turn = plan_.rendered.Turn(text_.all(), 0);
-  turn.reasoning = answer_.reasoning;
-  turn.ids = ids_;
-  call_.service.turns().Put(plan_.history, answer_, std::move(turn));
+  writer_->End(ends_);
 }
 
 void Generation::Fail(const ApiError& error) {
   if (done_) return;
   done_ = true;
-  stream_->Cancel();
   writer_->Fail(error);
   call_.service.log().Write(LogLevel::kError, "failed",
                             {{"id", call_.request_id}, {"why", error.message}});
@@ -205,24 +171,15 @@ void Generation::Fail(const ApiError& error) {
 void Generation::ClientLeft() {
   if (done_) return;
   done_ = true;
-  stream_->Cancel();
   Close("cancelled");
 }
 
 void Generation::Close(std::string_view outcome) {
-  const GenerateStats stats = stream_->stats();
-  call_.service.metrics().CountAnswer(outcome, stats);
-  const std::chrono::duration<double> elapsed = Clock::now() - start_;
-  call_.service.log().Write(LogLevel::kInfo, "answer",
-                            {{"id", call_.request_id},
-                             {"outcome", std::string(outcome)},
-                             {"prompt_tokens", fmt::to_string(stats.prompt_tokens)},
-                             {"cached_tokens", fmt::to_string(stats.cached_tokens)},
-                             {"generated_tokens", fmt::to_string(ids_.size())},
-                             {"queue_s", fmt::format("{:.3f}", stats.queue_seconds)},
-                             {"prefill_s", fmt::format("{:.3f}", stats.prefill_seconds)},
-                             {"decode_s", fmt::format("{:.3f}", stats.decode_seconds)},
-                             {"total_s", fmt::format("{:.3f}", elapsed.count())}});
+  for (RunningAnswer& answer : answers_) {
+    if (answer.ended()) continue;
+    answer.stream().Cancel();
+    answer.Close(outcome, Seconds());
+  }
 }
 
 void Generation::ArmTimer() {
@@ -258,44 +215,46 @@ void Generation::Tick() {
   ArmTimer();
 }
 
-}  // namespace
-
-void AppendEvent(const OutputEvent& event, ChatMessage& message) {
-  switch (event.kind) {
-    case OutputEvent::Kind::kText:
-      if (message.content.empty()) message.content.emplace_back();
-      message.content.back().text += event.text;
-      break;
-    case OutputEvent::Kind::kReasoning:
-      message.reasoning += event.text;
-      break;
-    case OutputEvent::Kind::kToolBegin:
-      message.tool_calls.push_back({event.tool_id, event.text, ""});
-      break;
-    case OutputEvent::Kind::kToolArguments:
-      message.tool_calls.back().arguments += event.text;
-      break;
-    case OutputEvent::Kind::kToolEnd:
-      break;
+// The requests of a plan, in the order of the answers.
+std::vector<GenerateRequest> RequestsOf(const AnswerPlan& plan) {
+  std::vector<GenerateRequest> requests;
+  GenerateRequest request = plan.request;
+  for (size_t i = 0; i <= plan.more_prompts.size(); ++i) {
+    if (i > 0) request.prompt = plan.more_prompts[i - 1];
+    for (int64_t k = 0; k < plan.num_answers; ++k) requests.push_back(RequestOfAnswer(request, k));
   }
+  return requests;
 }
+
+std::optional<ApiError> CheckPrompts(const Call& call, const AnswerPlan& plan) {
+  size_t longest = plan.request.prompt.size();
+  for (const std::vector<int32_t>& prompt : plan.more_prompts) {
+    longest = std::max(longest, prompt.size());
+  }
+  const auto prompt_tokens = static_cast<int64_t>(longest);
+  if (prompt_tokens < call.service.max_context()) return std::nullopt;
+  return ContextLengthError(call.style, call.service.max_context(), prompt_tokens);
+}
+
+}  // namespace
 
 void Generate(const Call& call, AnswerPlan plan, std::unique_ptr<AnswerWriter> writer,
               const std::function<void(std::function<void()> cancel)>& give_cancel) {
-  const auto prompt_tokens = static_cast<int64_t>(plan.request.prompt.size());
-  if (prompt_tokens >= call.service.max_context()) {
-    return call.Fail(ContextLengthError(call.style, call.service.max_context(), prompt_tokens));
-  }
+  if (const auto error = CheckPrompts(call, plan)) return call.Fail(*error);
   const int64_t most = call.service.options().max_tokens;
   if (most > 0) {
     int64_t& wanted = plan.request.max_tokens;
     wanted = wanted > 0 ? std::min(wanted, most) : most;
   }
-  auto stream = call.service.engine().Submit(plan.request);
-  if (!stream.ok()) return call.Fail(stream.status());
+  std::vector<std::shared_ptr<TokenStream>> streams;
+  for (GenerateRequest& request : RequestsOf(plan)) {
+    auto stream = call.service.engine().Submit(std::move(request));
+    if (!stream.ok()) return call.Fail(stream.status());  // lets go of those before it
+    streams.push_back(std::move(stream).value());
+  }
   const auto generation = std::make_shared<Generation>(call, std::move(plan), std::move(writer));
   if (give_cancel) give_cancel(generation->Canceller());
-  generation->Start(std::move(stream).value());
+  generation->Start(std::move(streams));
 }
 
 }  // namespace tq::server

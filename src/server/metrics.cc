@@ -1,11 +1,16 @@
 #include "server/metrics.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <prometheus/counter.h>
 #include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
+
+#include "backend/step_plan.h"
+#include "base/memory.h"
 
 namespace tq::server {
 namespace {
@@ -22,6 +27,12 @@ prometheus::Counter& AddCounter(prometheus::Registry& registry, const char* name
 prometheus::Histogram& AddHistogram(prometheus::Registry& registry, const char* name,
                                     const char* help) {
   return prometheus::BuildHistogram().Name(name).Help(help).Register(registry).Add({}, Seconds());
+}
+
+// What the process could have at most.
+int64_t SystemBytes() {
+  const SystemMemory memory = ReadSystemMemory();
+  return std::max<int64_t>(memory.container_limit >= 0 ? memory.container_limit : memory.total, 0);
 }
 
 }  // namespace
@@ -85,11 +96,22 @@ std::string ServerMetrics::Text(const EngineStats& engine, size_t num_connection
   add("turboquant_steps", "Steps of the engine so far", engine.steps);
   add("turboquant_kv_pages", "Pages of the KV cache", engine.total_pages);
   add("turboquant_kv_pages_free", "Pages that a request can have", engine.free_pages);
+  add("turboquant_kv_page_tokens", "Tokens that a page has room for", kPageTokens);
+  add("turboquant_kv_bytes_per_token", "Bytes of the KV cache for a token",
+      engine.kv_bytes_per_token);
   add("turboquant_prefix_cache_pages", "Pages that the prefix cache knows", engine.cached_pages);
   add("turboquant_prefix_cache_states", "Recurrent states that it keeps", engine.checkpoints);
   add("turboquant_prefix_cache_hits", "Requests that found a prefix", engine.prefix_hits);
   add("turboquant_prefix_cache_evicted_pages", "Pages given up so far", engine.evicted_pages);
+  add("turboquant_disk_cache_bytes", "Bytes in the folder of the disk cache", engine.disk_bytes);
+  add("turboquant_disk_cache_hits", "Requests that went on from the disk", engine.disk_hits);
+  add("turboquant_disk_cache_loaded_tokens", "Tokens taken from the disk so far",
+      engine.disk_loaded_tokens);
+  add("turboquant_disk_cache_write_errors", "Writes that failed", engine.disk_write_errors);
   add("turboquant_preemptions", "Requests that gave way so far", engine.preemptions);
+  add("process_resident_memory_bytes", "Memory of the process", ResidentBytes());
+  add("turboquant_system_memory_bytes", "Memory of the machine, or of the process's control group",
+      SystemBytes());
   const prometheus::TextSerializer serializer;
   return serializer.Serialize(impl_->registry.Collect()) + serializer.Serialize(now.Collect());
 }

@@ -1,6 +1,7 @@
 // What the server's tests share: a whole server in this process, with a model that says a script.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -34,29 +35,26 @@ struct TestServerOptions {
   EngineOptions engine = {};
   ServiceOptions service = {};
   HttpServerOptions http = {};
+  // In place of the byte tokenizer, kTestTemplate and the script.
+  std::function<void(TextAssets&)> load_text = {};
+  std::function<std::unique_ptr<StepModel>(const TextAssets&)> make_model = {};
 };
 
 class TestServer {
  public:
   explicit TestServer(TestServerOptions options) {
-    auto tokenizer = Tokenizer::Load(tq::test::ByteTokenizerJson(), "");
-    EXPECT_TRUE(tokenizer.ok()) << tokenizer.status().message();
-    text_.tokenizer = std::move(tokenizer).value();
-    ChatDocuments documents;
-    documents.chat_template_jinja = kTestTemplate;
-    documents.special_texts = {"<s>", "</s>", "<|user|>", "<|assistant|>"};
-    auto chat = ChatPrompt::Load(documents);
-    EXPECT_TRUE(chat.ok()) << chat.status().message();
-    text_.chat = std::move(chat).value();
-    text_.end_ids = {tq::test::ScriptModel::kEnd};
-    auto engine = Engine::Create(
-        std::make_unique<tq::test::ScriptModel>(options.script, options.endless,
-                                                std::move(options.hook), options.max_context),
-        options.engine);
+    options.load_text ? options.load_text(text_) : LoadText();
+    std::unique_ptr<StepModel> step_model =
+        options.make_model
+            ? options.make_model(text_)
+            : std::make_unique<tq::test::ScriptModel>(options.script, options.endless,
+                                                      std::move(options.hook), options.max_context);
+    const int64_t vocab_size = step_model->vocab_size();
+    auto engine = Engine::Create(std::move(step_model), options.engine);
     EXPECT_TRUE(engine.ok()) << engine.status().message();
     engine_ = std::move(engine).value();
     ServedModel model{.engine = engine_.get(), .text = &text_, .name = "test-model"};
-    model.vocab_size = tq::test::ScriptModel::kVocab;
+    model.vocab_size = vocab_size;
     service_ = std::make_unique<Service>(std::move(model), options.service, ServerLog());
     options.http.port = 0;
     options.http.refuse = [](int status, std::string_view message) {
@@ -84,6 +82,19 @@ class TestServer {
   }
 
  private:
+  void LoadText() {
+    auto tokenizer = Tokenizer::Load(tq::test::ByteTokenizerJson(), "");
+    EXPECT_TRUE(tokenizer.ok()) << tokenizer.status().message();
+    text_.tokenizer = std::move(tokenizer).value();
+    ChatDocuments documents;
+    documents.chat_template_jinja = kTestTemplate;
+    documents.special_texts = {"<s>", "</s>", "<|user|>", "<|assistant|>"};
+    auto chat = ChatPrompt::Load(documents);
+    EXPECT_TRUE(chat.ok()) << chat.status().message();
+    text_.chat = std::move(chat).value();
+    text_.end_ids = {tq::test::ScriptModel::kEnd};
+  }
+
   TextAssets text_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Service> service_;

@@ -34,7 +34,7 @@ ApiStyle StyleOf(const HttpRequest& request) {
 }
 
 bool NeedsNoKey(std::string_view path) {
-  return path == "/health" || path == "/api/hello" || path == "/";
+  return path == "/health" || path == "/api/hello" || path == "/" || path == "/page/{file}";
 }
 
 bool WantsWebSocket(const HttpRequest& request) {
@@ -47,6 +47,7 @@ Service::Service(ServedModel model, ServiceOptions options, ServerLog log)
     : model_(std::move(model)),
       options_(std::move(options)),
       log_(std::move(log)),
+      limiter_(options_.rate_limit, std::max<size_t>(1, options_.api_keys.size())),
       turns_(options_.max_turns),
       responses_(options_.max_responses),
       created_(std::time(nullptr)) {}
@@ -61,20 +62,22 @@ size_t Service::num_connections() const {
   return connections_ ? connections_() : 0;
 }
 
-bool Service::IsAllowed(const HttpRequest& request) const {
-  if (options_.api_keys.empty()) return true;
+std::optional<size_t> Service::KeyOf(const HttpRequest& request) const {
+  if (options_.api_keys.empty()) return 0;
   constexpr std::string_view kBearer = "bearer ";
   std::string_view bearer = request.Find("authorization");
   const bool is_bearer = bearer.size() > kBearer.size() &&
                          EqualsIgnoringCase(bearer.substr(0, kBearer.size()), kBearer);
   bearer.remove_prefix(is_bearer ? kBearer.size() : bearer.size());
   const std::string_view other = request.Find("x-api-key");
-  bool allowed = false;
-  for (const std::string& key : options_.api_keys) {
-    allowed |= EqualsInConstantTime(key, bearer);
-    allowed |= EqualsInConstantTime(key, other);
+  std::optional<size_t> found;
+  for (size_t i = 0; i < options_.api_keys.size(); ++i) {
+    const std::string& key = options_.api_keys[i];
+    const bool in_bearer = EqualsInConstantTime(key, bearer);
+    const bool in_other = EqualsInConstantTime(key, other);
+    if (in_bearer || in_other) found = i;
   }
-  return allowed;
+  return found;
 }
 
 void Service::AddOrigin(Exchange& exchange) const {
@@ -109,7 +112,8 @@ void Service::Handle(const std::shared_ptr<Exchange>& exchange) {
   call.path = route.endpoint != nullptr ? route.endpoint->path : "other";
   call.arguments = std::move(route.arguments);
   const bool open = route.endpoint != nullptr && NeedsNoKey(route.endpoint->path);
-  if (!open && !IsAllowed(request)) {
+  const std::optional<size_t> key = KeyOf(request);
+  if (!open && !key) {
     return call.Fail(ApiError{401, "invalid_request_error", "invalid_api_key", "",
                               "expected one of the server's API keys as `Authorization: Bearer` or "
                               "`x-api-key`, found none that is valid"});
@@ -118,6 +122,10 @@ void Service::Handle(const std::shared_ptr<Exchange>& exchange) {
     exchange->AddHeader("Upgrade", "HTTP/1.1");
     return call.Fail(ApiError{426, "invalid_request_error", "upgrade_required", "",
                               "WebSockets are not served: use POST with \"stream\": true"});
+  }
+  if (route.endpoint != nullptr && request.method == "POST") {
+    const int seconds = limiter_.Take(key.value_or(0), RateLimiter::Clock::now());
+    if (seconds > 0) return call.Fail(RateLimitError(options_.rate_limit, seconds));
   }
   if (route.endpoint != nullptr) return route.endpoint->handle(call);
   if (!route.allowed.empty()) {
@@ -138,6 +146,16 @@ Result<GrammarCompiler*> Service::grammars() {
                         GrammarCompiler::Create(*model_.text->tokenizer, model_.vocab_size));
   }
   return grammars_.get();
+}
+
+Result<GrammarCompiler*> Service::call_grammars(const OutputSyntax& syntax) {
+  const std::lock_guard lock(grammars_mutex_);
+  if (call_grammars_ == nullptr) {
+    TQ_ASSIGN_OR_RETURN(
+        call_grammars_,
+        GrammarCompiler::Create(*model_.text->tokenizer, model_.vocab_size, SyntaxMarks(syntax)));
+  }
+  return call_grammars_.get();
 }
 
 Result<std::string> Service::AnswerName(const std::string& asked) const {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "chat/parse_messages.h"
+#include "codec/kv_format.h"
 #include "server/chat_prompt_ids.h"
 #include "server/fields.h"
 #include "server/router.h"
@@ -18,7 +19,7 @@ Result<OrderedJson> TokenizeBody(Service& service, const OrderedJson& json) {
   if (!body["messages"].IsNull()) {
     TQ_ASSIGN_OR_RETURN(ChatInput input, ParseOpenAiChat(json));
     ChatPromptOptions options;
-    TQ_RETURN_IF_ERROR(ReadTemplateVariables(body, options));
+    TQ_RETURN_IF_ERROR(ReadTemplateVariables(body, service.options().template_variables, options));
     TQ_ASSIGN_OR_RETURN(PromptIds prompt, MakePromptIds(service, input, options));
     ids = std::move(prompt.ids);
   } else {
@@ -50,6 +51,25 @@ Result<OrderedJson> DetokenizeBody(const Service& service, const OrderedJson& js
   return OrderedJson{{"content", text}, {"prompt", text}};
 }
 
+// The prompt of a short conversation; empty: the template does not take it.
+std::string TrialPrompt(const ChatPrompt& chat, const ChatPromptOptions& options) {
+  ChatInput input;
+  input.messages.push_back(MakeMessage(ChatRole::kUser, "Hi"));
+  const Result<std::string> prompt = chat.Render(input, options);
+  return prompt.ok() ? *prompt : "";
+}
+
+// How the chat template lets a client say how much to think.
+const char* ThinkingControl(const TextAssets& text) {
+  if (!text.chat) return "none";
+  const auto changes = [&chat = *text.chat](const char* effort, const char* other) {
+    return TrialPrompt(chat, {.reasoning_effort = effort}) !=
+           TrialPrompt(chat, {.reasoning_effort = other});
+  };
+  if (changes("low", "high")) return "levels";
+  return changes("none", "high") ? "switch" : "none";
+}
+
 }  // namespace
 
 void Tokenize(const Call& call) {
@@ -68,11 +88,26 @@ void Detokenize(const Call& call) {
   call.Reply(*answer);
 }
 
+namespace {
+
+// null: there is none.
+OrderedJson DiskCacheJson(const Engine& engine) {
+  const DiskCacheOptions& options = engine.options().disk_cache;
+  if (options.folder.empty()) return {};
+  const EngineStats stats = engine.stats();
+  return {{"folder", options.folder},         {"budget_bytes", options.budget_bytes},
+          {"bytes", stats.disk_bytes},        {"min_tokens", options.min_tokens},
+          {"save_every", options.save_every}, {"prefill_checkpoints", options.prefill_checkpoints}};
+}
+
+}  // namespace
+
 void Props(const Call& call) {
   const Service& service = call.service;
   const EngineOptions& options = service.engine().options();
   const SamplingParams& sampling = service.text().sampling;
-  call.Reply({{"model", service.model().name},
+  call.Reply({{"version", TQ_VERSION},
+              {"model", service.model().name},
               {"backend", service.model().backend},
               {"context_length", options.max_context},
               {"kv_tokens", options.kv_tokens},
@@ -80,9 +115,15 @@ void Props(const Call& call) {
               {"max_queue", options.max_queue},
               {"prefill_chunk", options.prefill_chunk},
               {"prefix_cache", options.prefix_cache},
+              {"kv_format", KvSettingsText(options.kv)},
+              {"kv_bytes_per_token", service.engine().stats().kv_bytes_per_token},
+              {"disk_cache", DiskCacheJson(service.engine())},
               {"max_tokens", service.options().max_tokens},
               {"vocab_size", service.model().vocab_size},
+              {"chat_template_args", service.options().template_variables},
               {"has_chat_template", service.text().chat.has_value()},
+              {"thinking", ThinkingControl(service.text())},
+              {"tools", service.text().chat && service.text().chat->traits(true).takes_tools},
               {"default_sampling",
                {{"temperature", sampling.temperature},
                 {"top_p", sampling.top_p},

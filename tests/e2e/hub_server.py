@@ -12,6 +12,11 @@ HF_ENDPOINT=http://127.0.0.1:PORT/FAULT with FAULT one of
   short     files end early
   half      503 for the second half of large files
   gated     401 without the token "secret"
+  huge      the list says that weights are 2^45 bytes long
+  late      503 for all files whose number is above 30 ("model-00031-of-...")
+  trickle   20,000 bytes of a body every 0.1 s
+  hop       redirects three times, 301, 307 and 308, without a host
+  loop      redirects to itself
   leak      redirects go to another host name; 400 if the token comes along
   slow      every answer, and every new connection, takes 0.1 s more
   whole     ranges are not known: every answer is the whole file
@@ -35,7 +40,7 @@ counts = collections.Counter()
 lock = threading.Lock()
 
 
-def listing():
+def listing(fault):
     files = []
     for path in sorted(p for p in FOLDER.rglob("*") if p.is_file()):
         content = path.read_bytes()
@@ -43,6 +48,8 @@ def listing():
         entry = {"rfilename": path.relative_to(FOLDER).as_posix(), "size": len(content), "blobId": blob}
         if len(content) > LARGE:
             entry["lfs"] = {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content), "pointerSize": 134}
+        if fault == "huge" and "lfs" in entry:
+            entry["lfs"]["size"] = entry["size"] = 2**45
         files.append(entry)
     return json.dumps({"id": "org/model", "sha": COMMIT, "siblings": files}).encode()
 
@@ -81,7 +88,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.answer(401)
         if rest.startswith("api/"):
             known = rest == "api/models/org/model/revision/main"
-            return self.answer(200, listing()) if known else self.answer(404)
+            return self.answer(200, listing(fault)) if known else self.answer(404)
+        hop = re.match(r"hop(\d)/", rest)
+        if hop:
+            there = rest[5:] if hop[1] == "2" else f"hop{int(hop[1]) + 1}/{rest[5:]}"
+            return self.answer(307 if hop[1] == "1" else 308, Location=f"/{fault}/{urllib.parse.quote(there)}")
         if rest.startswith("storage/"):
             if fault == "leak" and token is not None:
                 return self.answer(400)
@@ -90,6 +101,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         name = rest[len(prefix):]
         if not rest.startswith(prefix) or not (FOLDER / name).is_file():
             return self.answer(404)
+        number = re.match(r"model-(\d+)-of-", name)
+        if fault == "late" and number and int(number[1]) > 30:
+            return self.answer(503)
+        if fault == "hop":
+            return self.answer(301, Location=f"/hop/hop1/storage/{urllib.parse.quote(name)}")
+        if fault == "loop":
+            return self.answer(302, Location=self.path)
         if (FOLDER / name).stat().st_size > LARGE:
             host = self.headers["Host"]
             if fault == "leak":
@@ -113,6 +131,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return self.answer(503)
             headers["Content_Range"] = f"bytes {begin}-{end - 1}/{len(body)}"
             status, body = 206, body[begin:end]
+        if fault == "trickle" and len(body) > LARGE:
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            for at in range(0, len(body), 20_000):
+                self.wfile.write(body[at : at + 20_000])
+                time.sleep(0.1)
+            return None
         if fault == "cut" and len(body) > 100_000:
             self.send_response(status)
             self.send_header("Content-Length", str(len(body)))

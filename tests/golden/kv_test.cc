@@ -107,11 +107,26 @@ std::vector<float> LogitsWith(const Loaded& loaded, const std::vector<int32_t>& 
   return out;
 }
 
-// 8-bit keys and values change next to nothing, in both modes.
+// 8-bit keys and values change next to nothing, in both modes. Bounds are of the middle token and
+// of nine tenths of them, not of the mean: a router of random weights is undecided between two
+// experts for one or two of these 70 tokens, then the smallest change picks the other one, and that
+// token's distribution is another (KL .39 of one token of gpt_oss_mxfp4, in f32 too). Without
+// experts the bound is of every token.
 TEST(KvModels, EightBitsAreNearlyExact) {
-  for (const char* name : {"llama", "qwen3", "gemma3_text", "deepseek_v3"}) {
+  struct Bound {
+    const char* model;
+    bool experts;
+    double median;  // measured: a third to a half of these
+    double most;
+  };
+  for (const Bound& bound : {Bound{"llama", false, 5e-5, 2e-4},
+                             {"qwen3", false, 5e-4, 2e-3},
+                             {"gemma3_text", false, 1e-4, 4e-4},
+                             {"deepseek_v3", true, 6e-5, 2e-4},
+                             {"gpt_oss", true, 1e-3, 5e-2},
+                             {"gpt_oss_mxfp4", true, 2e-3, 1e-2}}) {
     for (const ActivationMode mode : {ActivationMode::kF32, ActivationMode::kInt8}) {
-      auto loaded = LoadOn(std::string(TQ_TEST_DATA "/models/") + name, "",
+      auto loaded = LoadOn(std::string(TQ_TEST_DATA "/models/") + bound.model, "",
                            {.num_threads = 2, .activations = mode, .isa = ""});
       ASSERT_TRUE(loaded.ok()) << loaded.status().message();
       std::vector<int32_t> ids;
@@ -120,12 +135,15 @@ TEST(KvModels, EightBitsAreNearlyExact) {
       const std::vector<float> coded =
           LogitsWith(*loaded, ids, KvSettingsFor(*loaded->backend, "8/8"));
       const auto vocab = static_cast<size_t>(loaded->model->spec().vocab_size);
-      double kl = 0;
+      std::vector<double> kl;
       for (size_t i = 0; i < ids.size(); ++i) {
-        kl += KlDivergence({exact.data() + i * vocab, vocab}, {coded.data() + i * vocab, vocab});
+        kl.push_back(
+            KlDivergence({exact.data() + i * vocab, vocab}, {coded.data() + i * vocab, vocab}));
       }
+      std::sort(kl.begin(), kl.end());
       EXPECT_NE(exact, coded);
-      EXPECT_LT(kl / static_cast<double>(ids.size()), 4e-3) << name;
+      EXPECT_LT(kl[kl.size() / 2], bound.median) << bound.model;
+      EXPECT_LT(bound.experts ? kl[kl.size() * 9 / 10] : kl.back(), bound.most) << bound.model;
     }
   }
 }

@@ -8,44 +8,13 @@
 
 #include "engine/engine.h"
 #include "support/checkpoint.h"
+#include "support/recording_model.h"
 #include "weights/checkpoint_content.h"
 
 namespace tq::test {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A Model as the engine sees it, which keeps every row of logits (position and bits).
-class Recording final : public StepModel {
- public:
-  using Rows = std::set<std::pair<int64_t, std::string>>;
-
-  Recording(const Loaded& loaded, Rows& rows) : loaded_(loaded), rows_(rows) {}
-  int64_t vocab_size() const override { return loaded_.model->spec().vocab_size; }
-  int64_t max_position_embeddings() const override {
-    return loaded_.model->spec().max_position_embeddings;
-  }
-  std::vector<CacheNeeds> Needs(const KvSettings& kv) const override {
-    return loaded_.model->Needs(kv);
-  }
-  std::string Fingerprint(const KvSettings&) const override { return "test"; }
-  void Forward(const StepPlan& plan, KvCache& cache, float* logits) override {
-    scratch_.Reset();
-    StepContext step{.backend = *loaded_.backend, .scratch = scratch_, .plan = plan, .ropes = {}};
-    loaded_.model->Forward(step, cache, logits);
-    const auto bytes = static_cast<size_t>(vocab_size()) * sizeof(float);
-    for (size_t i = 0; i < plan.logits_tokens.size(); ++i) {
-      const auto token = static_cast<size_t>(plan.logits_tokens[i]);
-      const char* row = reinterpret_cast<const char*>(logits) + i * bytes;
-      rows_.emplace(plan.positions[token], std::string(row, bytes));
-    }
-  }
-
- private:
-  const Loaded& loaded_;
-  Rows& rows_;
-  Scratch scratch_;
-};
 
 struct Case {
   std::string model;
@@ -54,7 +23,7 @@ struct Case {
 
 class DiskCacheProperty : public testing::TestWithParam<Case> {
  protected:
-  using Rows = Recording::Rows;
+  using Rows = RecordingModel::Rows;
 
   void SetUp() override {
     auto loaded = LoadOn(TQ_TEST_DATA "/" + GetParam().model, "",
@@ -81,7 +50,7 @@ class DiskCacheProperty : public testing::TestWithParam<Case> {
                             .save_every = 64,
                             .content = CheckpointContent(*loaded_.source)};
     }
-    auto engine = Engine::Create(std::make_unique<Recording>(loaded_, rows), options);
+    auto engine = Engine::Create(std::make_unique<RecordingModel>(loaded_, rows), options);
     TQ_CHECK(engine.ok());
     return std::move(*engine);
   }

@@ -1,48 +1,13 @@
 // Prefix reuse on real blocks: whatever the engine takes from its prefix cache, every logit that it
 // samples from has the bits of a cold run.
-#include <mutex>
-#include <set>
-#include <string_view>
-
 #include <gtest/gtest.h>
 
 #include "engine/engine.h"
 #include "support/checkpoint.h"
+#include "support/recording_model.h"
 
 namespace tq::test {
 namespace {
-
-// A Model as the engine sees it, which keeps every row of logits (position and bits).
-class RecordingModel final : public StepModel {
- public:
-  using Rows = std::set<std::pair<int64_t, std::string>>;
-
-  RecordingModel(const Loaded& loaded, Rows& rows) : loaded_(loaded), rows_(rows) {}
-  int64_t vocab_size() const override { return loaded_.model->spec().vocab_size; }
-  int64_t max_position_embeddings() const override {
-    return loaded_.model->spec().max_position_embeddings;
-  }
-  std::vector<CacheNeeds> Needs(const KvSettings& settings) const override {
-    return loaded_.model->Needs(settings);
-  }
-  std::string Fingerprint(const KvSettings&) const override { return "test"; }
-  void Forward(const StepPlan& plan, KvCache& cache, float* logits) override {
-    scratch_.Reset();
-    StepContext step{.backend = *loaded_.backend, .scratch = scratch_, .plan = plan, .ropes = {}};
-    loaded_.model->Forward(step, cache, logits);
-    const auto bytes = static_cast<size_t>(vocab_size()) * sizeof(float);
-    for (size_t i = 0; i < plan.logits_tokens.size(); ++i) {
-      const auto token = static_cast<size_t>(plan.logits_tokens[i]);
-      const char* row = reinterpret_cast<const char*>(logits) + i * bytes;
-      rows_.emplace(plan.positions[token], std::string(row, bytes));
-    }
-  }
-
- private:
-  const Loaded& loaded_;
-  Rows& rows_;
-  Scratch scratch_;
-};
 
 struct Case {
   const char* model;

@@ -127,7 +127,7 @@ HttpReply HttpClient::Read(bool head) {
   }
   reply.status = std::atoi(status->c_str() + 9);
   if (reply.status == 100) return Read(head);
-  reply.complete = head || reply.status == 204;
+  reply.complete = head || reply.status == 204 || reply.status == 304;
   if (reply.complete) return reply;
   if (const auto length = reply.headers.find("content-length"); length != reply.headers.end()) {
     const auto body = Take(static_cast<size_t>(std::atoll(length->second.c_str())));

@@ -46,7 +46,7 @@ class CpuBackend : public Backend {
   Result<std::unique_ptr<Weight>> Prepare(const StoredMatrix& stored) override {
     TQ_RETURN_IF_ERROR(CheckStoredMatrix(stored));
     TQ_ASSIGN_OR_RETURN(std::unique_ptr<CpuWeight> weight,
-                        CpuWeight::Make(stored, activations_, arena_, pool_));
+                        CpuWeight::Make(stored, activations_, floats_, arena_, pool_));
     return std::unique_ptr<Weight>(std::move(weight));
   }
 

@@ -69,6 +69,13 @@ class Appender {
       }
       row = work.row.data();
     }
+    if (KvIsPacked(tile.format)) {
+      work.codes.resize(static_cast<size_t>(tile.dim));
+      work.scales.resize(static_cast<size_t>(tile.num_groups()));
+      kernels_.floats->encode_kv(tile.format, row, tile.dim, tile.group, work.codes.data(),
+                                 work.scales.data());
+      return StoreKvCodes(tile, bytes, slot, work.codes.data(), work.scales.data());
+    }
     const bool f16 = tile.format == KvFormat::kF16;
     if (!f16 && tile.format != KvFormat::kF32) return StoreKvRow(tile, bytes, slot, row, work);
     if (tile.is_value) {

@@ -66,6 +66,8 @@ void PackWideToken(const MatMulJob& job, int64_t token, const int8_t* codes, con
     for (int64_t k = col; k < end; k += width, to += width * kWideTokens) {
       if (codes == nullptr) {
         std::memset(to, 0, static_cast<size_t>(width));
+      } else if (width == 64) {  // a constant, so that it is no call
+        std::memcpy(to, codes + k, 64);
       } else {
         std::memcpy(to, codes + k, static_cast<size_t>(width));
       }

@@ -66,11 +66,11 @@ CpuWeight::CpuWeight(const StoredMatrix& stored, ActivationMode activations, Wei
 }
 
 Result<std::unique_ptr<CpuWeight>> CpuWeight::Make(const StoredMatrix& stored,
-                                                   ActivationMode activations, WeightArena& arena,
-                                                   ThreadPool& pool) {
+                                                   ActivationMode activations, const FloatOps& ops,
+                                                   WeightArena& arena, ThreadPool& pool) {
   std::unique_ptr<CpuWeight> weight = MakeSized(stored, activations, arena);
   TQ_RETURN_IF_ERROR(weight->Allocate(arena));
-  weight->Fill(stored, pool);
+  weight->Fill(stored, ops, pool);
   return weight;
 }
 
@@ -143,15 +143,15 @@ GridTile CpuWeight::TileOf(int64_t tile) const {
           at(first_tile_.factors, factors), at(first_tile_.min_factors, factors)};
 }
 
-void CpuWeight::FillTile(const StoredMatrix& stored, int64_t tile) {
+void CpuWeight::FillTile(const StoredMatrix& stored, const FloatOps& ops, int64_t tile) {
   switch (layout_) {
     case Layout::kFloatTiles:
       return RepackFloatTile(stored, element_bytes(), tile,
-                             block_.data + tile * FloatTileBytes(float_type_, cols()));
+                             block_.data + tile * FloatTileBytes(float_type_, cols()), &ops);
     case Layout::kCodeTiles:
       return RepackCodeTile(stored, layout_bits_, tile,
                             block_.data + tile * CodeTileBytes(layout_bits_, cols()),
-                            scales_ + tile * num_groups() * kTileRows);
+                            scales_ + tile * num_groups() * kTileRows, &ops);
     case Layout::kGridTiles:
       return RepackGridTile(stored, *grid_, tile,
                             block_.data + tile * CodeTileBytes(layout_bits_, cols()), TileOf(tile));
@@ -160,10 +160,10 @@ void CpuWeight::FillTile(const StoredMatrix& stored, int64_t tile) {
   }
 }
 
-void CpuWeight::Fill(const StoredMatrix& stored, ThreadPool& pool) {
+void CpuWeight::Fill(const StoredMatrix& stored, const FloatOps& ops, ThreadPool& pool) {
   if (layout_ == Layout::kBlocks) return FillBlocks(stored, pool);
   pool.ParallelFor(num_tiles(), 1, [&](int64_t begin, int64_t end, int) {
-    for (int64_t tile = begin; tile < end; ++tile) FillTile(stored, tile);
+    for (int64_t tile = begin; tile < end; ++tile) FillTile(stored, ops, tile);
   });
 }
 

@@ -50,8 +50,8 @@ class CpuWeight : public Weight {
   };
   // Errors: kOutOfMemory. `stored` has passed CheckStoredMatrix.
   static Result<std::unique_ptr<CpuWeight>> Make(const StoredMatrix& stored,
-                                                 ActivationMode activations, WeightArena& arena,
-                                                 ThreadPool& pool);
+                                                 ActivationMode activations, const FloatOps& ops,
+                                                 WeightArena& arena, ThreadPool& pool);
   // For plans: without memory; values are not read.
   static std::unique_ptr<CpuWeight> MakeSized(const StoredMatrix& stored,
                                               ActivationMode activations, WeightArena& arena);
@@ -104,9 +104,9 @@ class CpuWeight : public Weight {
   void SetBytes(const StoredMatrix& stored);
   Status Allocate(WeightArena& arena);
   void PlaceGridScales(std::byte* at);
-  void Fill(const StoredMatrix& stored, ThreadPool& pool);
+  void Fill(const StoredMatrix& stored, const FloatOps& ops, ThreadPool& pool);
   void FillBlocks(const StoredMatrix& stored, ThreadPool& pool);
-  void FillTile(const StoredMatrix& stored, int64_t tile);
+  void FillTile(const StoredMatrix& stored, const FloatOps& ops, int64_t tile);
   GridTile TileOf(int64_t tile) const;
   int64_t code_bytes() const { return num_tiles() * CodeTileBytes(layout_bits_, cols()); }
   int64_t base_bytes() const;  // of one tile's bases of a grid

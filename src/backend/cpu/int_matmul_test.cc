@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "backend/cpu/isa.h"
+#include "backend/cpu/kernels/float_ops.h"
 #include "backend/cpu/repack.h"
 #include "backend/test_matrix.h"
 
@@ -25,7 +26,7 @@ struct Tiles {
 
 int64_t NumTiles(const StoredMatrix& stored) { return (stored.rows + 15) / 16; }
 
-Tiles Repack(const StoredMatrix& stored) {
+Tiles Repack(const StoredMatrix& stored, const FloatOps* ops = nullptr) {
   Tiles tiles;
   tiles.layout_bits = LayoutBits(static_cast<int>(stored.codebook.size()), stored.format.group);
   const int64_t code_bytes = CodeTileBytes(tiles.layout_bits, stored.cols);
@@ -34,7 +35,7 @@ Tiles Repack(const StoredMatrix& stored) {
   tiles.scales.resize(static_cast<size_t>(NumTiles(stored) * num_scales), uint16_t{0x7E00});
   for (int64_t tile = 0; tile < NumTiles(stored); ++tile) {
     RepackCodeTile(stored, tiles.layout_bits, tile, tiles.codes.data() + tile * code_bytes,
-                   tiles.scales.data() + tile * num_scales);
+                   tiles.scales.data() + tile * num_scales, ops);
   }
   return tiles;
 }
@@ -71,6 +72,49 @@ TEST(Repack, EveryCodeComesBack) {
         ASSERT_EQ(found, expected) << "entries " << entries << " row " << row;
         UnpackCodeRow(codes, tiles.layout_bits, row % 16, 512, 64, found.data());
         ASSERT_TRUE(std::equal(found.begin(), found.begin() + 64, expected.begin() + 512));
+      }
+    }
+  }
+}
+
+// Full tiles by the kernels, whatever byte the rows begin at.
+TEST(Repack, EveryIsaWritesTheBytesOfThePlainCode) {
+  for (const Isa isa : DetectIsas()) {
+    for (const int entries : {2, 3, 4, 8, 16}) {
+      for (const int group : {16, 32, 64}) {
+        for (const int64_t cols : {64, 192, 320, 1088, 1216}) {
+          const TestMatrix matrix =
+              TestMatrix::Turbo(entries, group, Transform::kNone, 37, cols, 7);
+          StoredMatrix stored = matrix.stored();
+          std::vector<std::byte> moved(static_cast<size_t>(stored.rows * stored.row_bytes) + 1);
+          std::copy_n(stored.data, moved.size() - 1, moved.data() + 1);
+          stored.data = moved.data() + 1;
+          const Tiles expected = Repack(stored);
+          const Tiles found = Repack(stored, &GetFloatOps(isa));
+          ASSERT_EQ(found.codes, expected.codes)
+              << IsaName(isa) << " entries " << entries << " group " << group << " cols " << cols;
+          ASSERT_EQ(found.scales, expected.scales);
+        }
+      }
+    }
+  }
+}
+
+TEST(Repack, EveryIsaWritesTheFloatTilesOfThePlainCode) {
+  for (const Isa isa : DetectIsas()) {
+    for (const CodecId codec : {CodecId::kF32, CodecId::kF16, CodecId::kBf16}) {
+      for (const int64_t cols : {1, 2, 7, 64, 257}) {
+        const TestMatrix matrix = TestMatrix::Block(codec, 37, cols, 7);
+        const FloatType type = codec == CodecId::kF32 ? FloatType::kF32 : FloatType::kBf16;
+        const auto bytes = static_cast<size_t>(FloatTileBytes(type, cols));
+        std::vector<std::byte> expected(bytes, std::byte{0xAA});
+        std::vector<std::byte> found(bytes, std::byte{0x55});
+        for (int64_t tile = 0; tile < 3; ++tile) {
+          const int64_t element = codec == CodecId::kF32 ? 4 : 2;
+          RepackFloatTile(matrix.stored(), element, tile, expected.data(), nullptr);
+          RepackFloatTile(matrix.stored(), element, tile, found.data(), &GetFloatOps(isa));
+          ASSERT_EQ(found, expected) << IsaName(isa) << " cols " << cols << " tile " << tile;
+        }
       }
     }
   }

@@ -91,6 +91,31 @@ void PackCodes(const uint8_t* row_codes, int64_t begin, int64_t n, int layout_bi
   }
 }
 
+// Codes as they are stored in a word fill whole units.
+bool KernelRepacks(const StoredMatrix& stored, int layout_bits) {
+  switch (stored.codebook.size()) {
+    case 2:
+      return stored.cols % 32 == 0;
+    case 8:
+      return layout_bits == 3;
+    default:
+      return stored.codebook.size() != 3;
+  }
+}
+
+void PackPlain(const StoredMatrix& stored, int layout_bits, int64_t tile, std::byte* codes) {
+  const int64_t rows = std::min(kRows, stored.rows - tile * kRows);
+  std::memset(codes, 0, static_cast<size_t>(CodeBytes(stored.cols, layout_bits)));
+  std::array<uint8_t, kPieceColumns> piece;
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t begin = 0; begin < stored.cols; begin += kPieceColumns) {
+      const int64_t n = std::min(kPieceColumns, stored.cols - begin);
+      TurboQuant::DecodeCodes(stored, tile * kRows + r, begin, n, piece.data());
+      PackCodes(piece.data(), begin, n, layout_bits, r, codes);
+    }
+  }
+}
+
 void StoreBase(float value, DType type, int64_t index, std::byte* out) {
   if (type == DType::kF32) {
     std::memcpy(out + index * 4, &value, 4);
@@ -108,20 +133,19 @@ int LayoutBits(int codebook_entries, int group) {
 }
 
 void RepackCodeTile(const StoredMatrix& stored, int layout_bits, int64_t tile, std::byte* codes,
-                    uint16_t* scales) {
+                    uint16_t* scales, const FloatOps* ops) {
   const int64_t num_groups = stored.cols / stored.format.group;
   const int64_t rows = std::min(kRows, stored.rows - tile * kRows);
-  std::memset(codes, 0, static_cast<size_t>(CodeBytes(stored.cols, layout_bits)));
-  std::memset(scales, 0, static_cast<size_t>(num_groups * kRows) * 2);
-  std::array<uint8_t, kPieceColumns> piece;
-  for (int64_t r = 0; r < rows; ++r) {
-    const int64_t row = tile * kRows + r;
-    for (int64_t begin = 0; begin < stored.cols; begin += kPieceColumns) {
-      const int64_t n = std::min(kPieceColumns, stored.cols - begin);
-      TurboQuant::DecodeCodes(stored, row, begin, n, piece.data());
-      PackCodes(piece.data(), begin, n, layout_bits, r, codes);
-    }
-    for (int64_t g = 0; g < num_groups; ++g) {
+  if (ops != nullptr && rows == kRows && KernelRepacks(stored, layout_bits)) {
+    ops->repack_codes(stored.data + tile * kRows * stored.row_bytes, stored.row_bytes,
+                      static_cast<int>(stored.codebook.size()), stored.cols, codes);
+  } else {
+    PackPlain(stored, layout_bits, tile, codes);
+  }
+  if (rows < kRows) std::memset(scales, 0, static_cast<size_t>(num_groups * kRows) * 2);
+  for (int64_t g = 0; g < num_groups; ++g) {
+    for (int64_t r = 0; r < rows; ++r) {
+      const int64_t row = tile * kRows + r;
       std::memcpy(scales + g * kRows + r, stored.scales + (row * num_groups + g) * 2, 2);
     }
   }
@@ -176,20 +200,21 @@ void UnpackCodeRow(const std::byte* codes, int layout_bits, int64_t row_in_tile,
 }
 
 void RepackFloatTile(const StoredMatrix& stored, int64_t element_bytes, int64_t tile,
-                     std::byte* out) {
+                     std::byte* out, const FloatOps* ops) {
   const int64_t row_bytes = stored.cols * element_bytes;
   const int64_t words = (row_bytes + 3) / 4;  // an odd 16-bit column gets a zero neighbour
-  const int64_t whole_words = row_bytes / 4;
   const int64_t rows = std::min(kRows, stored.rows - tile * kRows);
-  std::memset(out, 0, static_cast<size_t>(words) * 64);
-  for (int64_t begin = 0; begin < words; begin += kRows) {  // a cache line of every row at a time
-    const int64_t end = std::min(words, begin + kRows);
+  const std::byte* in = stored.data + tile * kRows * stored.row_bytes;
+  int64_t done = 0;
+  if (ops != nullptr && rows == kRows) {
+    done = row_bytes / 4;
+    ops->transpose_rows(in, stored.row_bytes, done, out);
+  }
+  std::memset(out + done * 64, 0, static_cast<size_t>(words - done) * 64);
+  for (int64_t i = done; i < words; ++i) {
     for (int64_t r = 0; r < rows; ++r) {
-      const std::byte* in = stored.data + (tile * kRows + r) * stored.row_bytes;
-      for (int64_t i = begin; i < end; ++i) {
-        std::memcpy(out + i * 64 + r * 4, in + i * 4,
-                    static_cast<size_t>(i < whole_words ? 4 : row_bytes % 4));
-      }
+      std::memcpy(out + i * 64 + r * 4, in + r * stored.row_bytes + i * 4,
+                  static_cast<size_t>(std::min<int64_t>(4, row_bytes - i * 4)));
     }
   }
 }

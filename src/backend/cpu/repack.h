@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backend/cpu/kernels/float_ops.h"
 #include "codec/format.h"
 #include "codec/grid.h"
 
@@ -28,9 +29,10 @@ int LayoutBits(int codebook_entries, int group);
 // The same for a grid; 8 too.
 int LayoutBits(const Grid& grid);
 
-// codes: CodeTileBytes; scales: f16 [K / group][16]. Rows beyond the matrix are zero.
+// codes: CodeTileBytes; scales: f16 [K / group][16]. Rows beyond the matrix are zero. ops: the
+// kernels that do full tiles faster; null: plain code, the definition of the layout.
 void RepackCodeTile(const StoredMatrix& stored, int layout_bits, int64_t tile, std::byte* codes,
-                    uint16_t* scales);
+                    uint16_t* scales, const FloatOps* ops);
 
 // Where the scales and mins of one tile of a grid go: base_bytes apart per entry, [groups][16].
 struct GridTile {
@@ -49,6 +51,6 @@ void UnpackCodeRow(const std::byte* codes, int layout_bits, int64_t row_in_tile,
 
 // A tile of f32, f16 or bf16 values, element_bytes each.
 void RepackFloatTile(const StoredMatrix& stored, int64_t element_bytes, int64_t tile,
-                     std::byte* out);
+                     std::byte* out, const FloatOps* ops);
 
 }  // namespace tq

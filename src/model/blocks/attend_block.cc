@@ -16,11 +16,11 @@ Result<ResidualMix> ResidualMix::Load(const std::string& path, float eps, int64_
 void ResidualMix::Apply(StepContext& step, const Residuals& residuals, float* out) const {
   const auto n = static_cast<int64_t>(omega_.size());
   const int64_t rows = step.num_tokens();
-  if (residuals.snapshots.empty()) {
+  if (residuals.num_snapshots == 0) {
     step.backend.CopyRows({residuals.x, n, out, n, rows, n});
     return;
   }
-  const size_t count = residuals.snapshots.size() + 1;
+  const size_t count = residuals.num_snapshots + 1;
   const float** candidates = step.scratch.Alloc<const float*>(count);
   for (size_t i = 0; i + 1 < count; ++i) candidates[i] = residuals.snapshots[i];
   candidates[count - 1] = residuals.x;
@@ -63,7 +63,7 @@ void AttendBlock::Forward(StepContext& step, Residuals& residuals, KvCache& cach
   mixer_norm_.Apply(step, in, in, rows, hidden_);
   mixer_->Forward(step, in, y, cache, layer);
   if (snapshot_) {
-    residuals.snapshots.push_back(residuals.x);
+    residuals.snapshots[residuals.num_snapshots++] = residuals.x;
     residuals.x = fresh;
     step.backend.CopyRows({y, hidden_, fresh, hidden_, rows, hidden_});
   } else {

@@ -82,7 +82,7 @@ Result<std::unique_ptr<NgramEmbedding>> NgramEmbedding::Load(const ModelSpec& mo
 // floats exactly (below 2^24).
 void NgramEmbedding::HashTokens(StepContext& step, StateRef state, int64_t* rows) const {
   const int n = spec_.ngram_size;
-  std::vector<int64_t> history(static_cast<size_t>(n));
+  int64_t* history = step.scratch.Alloc<int64_t>(static_cast<size_t>(n));
   for (const SequencePlan& sequence : step.plan.sequences) {
     float* slot = state.base + sequence.state_slot * state.state_stride;
     const bool starts = sequence.start_position == 0;
@@ -109,7 +109,7 @@ void NgramEmbedding::HashTokens(StepContext& step, StateRef state, int64_t* rows
         }
       }
       length = id == spec_.padding_id ? 0 : std::min<int64_t>(length + 1, n);
-      std::rotate(history.begin(), history.begin() + 1, history.end());
+      std::rotate(history, history + 1, history + n);
     }
     for (int i = 0; i + 1 < n; ++i) slot[i] = static_cast<float>(history[static_cast<size_t>(i)]);
     slot[n - 1] = static_cast<float>(length);

@@ -50,7 +50,8 @@ class MessageWriter final : public AnswerWriter {
 
   void KeepAlive() override { Emit("ping", OrderedJson::object()); }
 
-  void Add(const OutputEvent& event) override {
+  void Add(size_t, const AnswerEvent& piece) override {
+    const OutputEvent& event = piece.event;
     switch (event.kind) {
       case Kind::kText:
         Open(Kind::kText, {{"type", "text"}, {"text", ""}});
@@ -73,7 +74,10 @@ class MessageWriter final : public AnswerWriter {
     }
   }
 
-  void End(const AnswerEnd& end) override {
+  void EndAnswer(size_t, const AnswerEnd&) override {}
+
+  void End(std::span<const AnswerEnd> ends) override {
+    const AnswerEnd& end = ends.front();
     // A message has at least one block.
     if (blocks_.empty()) Open(Kind::kText, {{"type", "text"}, {"text", ""}});
     CloseBlock();

@@ -10,6 +10,7 @@
 #include "server/chat_prompt_ids.h"
 #include "server/fields.h"
 #include "server/router.h"
+#include "server/thought_limits.h"
 
 namespace tq::server {
 namespace {
@@ -20,7 +21,8 @@ struct MessageRequest {
 };
 
 // As in this API, a model thinks only when it is asked to.
-Status ReadThinking(const RequestNode& body, ChatPromptOptions& prompt) {
+Status ReadThinking(const RequestNode& body, ChatAsk& ask) {
+  ChatPromptOptions& prompt = ask.prompt;
   const RequestNode thinking = body["thinking"];
   bool thinks = false;
   if (!thinking.IsNull()) {
@@ -35,6 +37,7 @@ Status ReadThinking(const RequestNode& body, ChatPromptOptions& prompt) {
   prompt.enable_thinking = thinks;
   if (!thinks) return Status::Ok();
   TQ_ASSIGN_OR_RETURN(prompt.reasoning_effort, body["output_config"]["effort"].OptionalText());
+  TQ_ASSIGN_OR_RETURN(ask.max_thoughts, ReadThoughtLimit(body, prompt));
   return Status::Ok();
 }
 
@@ -53,9 +56,11 @@ Status ReadPrompt(const OrderedJson& json, const Service& service, MessageReques
   TQ_ASSIGN_OR_RETURN(const std::string model, body["model"].OptionalText());
   TQ_ASSIGN_OR_RETURN(request.form.model, service.AnswerName(model));
   TQ_ASSIGN_OR_RETURN(request.ask.input, ParseAnthropicChat(json));
-  TQ_RETURN_IF_ERROR(ReadThinking(body, request.ask.prompt));
-  TQ_RETURN_IF_ERROR(ReadTemplateVariables(body, request.ask.prompt));
-  return ApplyToolChoice(body["tool_choice"], request.ask.input);
+  TQ_RETURN_IF_ERROR(ReadThinking(body, request.ask));
+  TQ_RETURN_IF_ERROR(
+      ReadTemplateVariables(body, service.options().template_variables, request.ask.prompt));
+  TQ_ASSIGN_OR_RETURN(request.ask.choice, ReadToolChoice(body, request.ask.input));
+  return Status::Ok();
 }
 
 Result<MessageRequest> ReadRequest(const OrderedJson& json, const Service& service) {
@@ -63,6 +68,7 @@ Result<MessageRequest> ReadRequest(const OrderedJson& json, const Service& servi
   MessageRequest request;
   TQ_RETURN_IF_ERROR(ReadPrompt(json, service, request));
   TQ_RETURN_IF_ERROR(ReadCommon(body, service, request.ask));
+  TQ_RETURN_IF_ERROR(CheckOneAnswer(body, request.ask));
   TQ_RETURN_IF_ERROR(ReadLimits(body, request.ask));
   TQ_ASSIGN_OR_RETURN(request.ask.stops, ReadStops(body["stop_sequences"]));
   TQ_ASSIGN_OR_RETURN(const auto stream, OptionalBool(body["stream"]));

@@ -7,8 +7,10 @@
 #include "chat/parse_messages.h"
 #include "server/chat_plan.h"
 #include "server/fields.h"
+#include "server/logprobs.h"
 #include "server/openai/chat_writer.h"
 #include "server/router.h"
+#include "server/thought_limits.h"
 
 namespace tq::server {
 namespace {
@@ -18,18 +20,18 @@ struct ChatRequest {
   ChatForm form;
 };
 
-Status RefuseLogprobs(const RequestNode& body) {
-  TQ_ASSIGN_OR_RETURN(const auto wanted, OptionalBool(body["logprobs"]));
-  if (wanted.value_or(false)) return body["logprobs"].Expected("false (not served yet)");
-  return Status::Ok();
-}
-
 Status ReadLimits(const RequestNode& body, ChatAsk& ask) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   TQ_ASSIGN_OR_RETURN(const auto now, OptionalInt(body["max_completion_tokens"], 1, kMost));
   TQ_ASSIGN_OR_RETURN(const auto before, OptionalInt(body["max_tokens"], 1, kMost));
   ask.max_tokens = now ? *now : before.value_or(-1);
   return Status::Ok();
+}
+
+// Two names of one thing.
+Result<std::string> ReadEffort(const RequestNode& body) {
+  const RequestNode effort = body["reasoning_effort"];
+  return (effort.IsNull() ? body["reasoning"]["effort"] : effort).OptionalText();
 }
 
 Result<ChatRequest> ReadRequest(const OrderedJson& json, const Service& service) {
@@ -40,10 +42,13 @@ Result<ChatRequest> ReadRequest(const OrderedJson& json, const Service& service)
   TQ_ASSIGN_OR_RETURN(request.ask.input, ParseOpenAiChat(json));
   TQ_RETURN_IF_ERROR(ReadCommon(body, service, request.ask));
   TQ_RETURN_IF_ERROR(ReadLimits(body, request.ask));
-  TQ_RETURN_IF_ERROR(RefuseLogprobs(body));
-  TQ_RETURN_IF_ERROR(ApplyToolChoice(body["tool_choice"], request.ask.input));
+  TQ_ASSIGN_OR_RETURN(request.ask.num_logprobs, ReadChatLogprobs(body));
+  request.form.logprobs = request.ask.num_logprobs >= 0;
+  request.form.num_answers = static_cast<size_t>(request.ask.num_answers);
+  TQ_ASSIGN_OR_RETURN(request.ask.choice, ReadToolChoice(body, request.ask.input));
   TQ_ASSIGN_OR_RETURN(request.ask.stops, ReadStops(body["stop"]));
-  TQ_ASSIGN_OR_RETURN(request.ask.prompt.reasoning_effort, body["reasoning_effort"].OptionalText());
+  TQ_ASSIGN_OR_RETURN(request.ask.prompt.reasoning_effort, ReadEffort(body));
+  TQ_ASSIGN_OR_RETURN(request.ask.max_thoughts, ReadThoughtLimit(body, request.ask.prompt));
   TQ_ASSIGN_OR_RETURN(const auto stream, OptionalBool(body["stream"]));
   request.form.stream = request.ask.stream = stream.value_or(false);
   const RequestNode options = body["stream_options"];

@@ -2,10 +2,12 @@
 
 #include <ctime>
 #include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "server/ids.h"
+#include "server/logprobs.h"
 #include "server/openai/usage.h"
 #include "server/sse.h"
 
@@ -18,40 +20,63 @@ OrderedJson CallJson(const ToolCall& call) {
           {"function", {{"name", call.name}, {"arguments", call.arguments}}}};
 }
 
+// {"content": [...]}; null when they are not wanted.
+OrderedJson LogprobsField(const Call& call, const ChatForm& form,
+                          std::span<const ShownToken> tokens) {
+  if (!form.logprobs) return {};
+  return {{"content", TokenList(*call.service.text().tokenizer, tokens)}, {"refusal", nullptr}};
+}
+
 class ChatObject final : public AnswerWriter {
  public:
-  ChatObject(const Call& call, const ChatForm& form) : call_(call), form_(form) {}
+  ChatObject(const Call& call, const ChatForm& form)
+      : call_(call), form_(form), answers_(form.num_answers) {}
 
   void Begin() override {}
   void KeepAlive() override {}
-  void Add(const OutputEvent& event) override { AppendEvent(event, message_); }
+  void Add(size_t answer, const AnswerEvent& event) override {
+    Answer& one = answers_[answer];
+    AppendEvent(event.event, one.message);
+    one.tokens.insert(one.tokens.end(), event.tokens.begin(), event.tokens.end());
+  }
+  void EndAnswer(size_t, const AnswerEnd&) override {}
   void Fail(const ApiError& error) override { call_.Fail(error); }
 
-  void End(const AnswerEnd& end) override {
-    OrderedJson message = {{"role", "assistant"}};
-    const std::string text = message_.Text();
-    message["content"] =
-        text.empty() && !message_.tool_calls.empty() ? OrderedJson() : OrderedJson(text);
-    if (!message_.reasoning.empty()) message["reasoning_content"] = message_.reasoning;
-    for (const ToolCall& call : message_.tool_calls) {
-      message["tool_calls"].push_back(CallJson(call));
+  void End(std::span<const AnswerEnd> ends) override {
+    OrderedJson choices = OrderedJson::array();
+    for (size_t i = 0; i < answers_.size(); ++i) {
+      choices.push_back({{"index", i},
+                         {"message", MessageJson(answers_[i].message)},
+                         {"logprobs", LogprobsField(call_, form_, answers_[i].tokens)},
+                         {"finish_reason", OpenAiFinish(ends[i])}});
     }
-    const OrderedJson choice = {{"index", 0},
-                                {"message", std::move(message)},
-                                {"logprobs", nullptr},
-                                {"finish_reason", OpenAiFinish(end)}};
     call_.Reply({{"id", NewId("chatcmpl-")},
                  {"object", "chat.completion"},
                  {"created", std::time(nullptr)},
                  {"model", form_.model},
-                 {"choices", OrderedJson::array({choice})},
-                 {"usage", OpenAiUsage(end)}});
+                 {"choices", std::move(choices)},
+                 {"usage", OpenAiUsage(ends, form_.num_answers)}});
   }
 
  private:
+  struct Answer {
+    ChatMessage message;
+    std::vector<ShownToken> tokens;
+  };
+
+  static OrderedJson MessageJson(const ChatMessage& answer) {
+    OrderedJson message = {{"role", "assistant"}};
+    const std::string text = answer.Text();
+    message["content"] =
+        text.empty() && !answer.tool_calls.empty() ? OrderedJson() : OrderedJson(text);
+    if (!answer.reasoning.empty()) message["reasoning_content"] = answer.reasoning;
+    for (const ToolCall& call : answer.tool_calls) message["tool_calls"].push_back(CallJson(call));
+    return message;
+  }
+
   const Call call_;
   const ChatForm form_;
-  ChatMessage message_;
+  std::vector<Answer> answers_;
 };
 
 class ChatStream final : public AnswerWriter {
@@ -61,39 +86,46 @@ class ChatStream final : public AnswerWriter {
 
   void Begin() override {
     call_.StartEvents();
-    Delta({{"role", "assistant"}, {"content", ""}});
+    for (size_t i = 0; i < form_.num_answers; ++i) {
+      Delta(i, {{"role", "assistant"}, {"content", ""}});
+    }
   }
 
-  void Add(const OutputEvent& event) override {
+  void Add(size_t answer, const AnswerEvent& piece) override {
+    const OutputEvent& event = piece.event;
     switch (event.kind) {
       case OutputEvent::Kind::kText:
-        return Delta({{"content", event.text}});
+        return Delta(answer, {{"content", event.text}}, LogprobsField(call_, form_, piece.tokens));
       case OutputEvent::Kind::kReasoning:
-        return Delta({{"reasoning_content", event.text}});
+        return Delta(answer, {{"reasoning_content", event.text}});
       case OutputEvent::Kind::kToolBegin:
-        return ToolDelta({{"index", event.tool_index},
-                          {"id", event.tool_id},
-                          {"type", "function"},
-                          {"function", {{"name", event.text}, {"arguments", ""}}}});
+        return ToolDelta(answer, {{"index", event.tool_index},
+                                  {"id", event.tool_id},
+                                  {"type", "function"},
+                                  {"function", {{"name", event.text}, {"arguments", ""}}}});
       case OutputEvent::Kind::kToolArguments:
-        return ToolDelta({{"index", event.tool_index}, {"function", {{"arguments", event.text}}}});
+        return ToolDelta(answer,
+                         {{"index", event.tool_index}, {"function", {{"arguments", event.text}}}});
       case OutputEvent::Kind::kToolEnd:
         return;
     }
   }
 
   // A comment does not count as life for every client; a piece of no text does.
-  void KeepAlive() override { Delta({{"content", ""}}); }
+  void KeepAlive() override { Delta(0, {{"content", ""}}); }
 
-  void End(const AnswerEnd& end) override {
-    Chunk({{"index", 0},
+  void EndAnswer(size_t answer, const AnswerEnd& end) override {
+    Chunk({{"index", answer},
            {"delta", OrderedJson::object()},
            {"logprobs", nullptr},
            {"finish_reason", OpenAiFinish(end)}});
+  }
+
+  void End(std::span<const AnswerEnd> ends) override {
     if (form_.include_usage) {
       OrderedJson chunk = Base();
       chunk["choices"] = OrderedJson::array();
-      chunk["usage"] = OpenAiUsage(end);
+      chunk["usage"] = OpenAiUsage(ends, form_.num_answers);
       exchange_.Write(SseData(chunk));
     }
     exchange_.Write("data: [DONE]\n\n");
@@ -117,14 +149,14 @@ class ChatStream final : public AnswerWriter {
     chunk["choices"] = OrderedJson::array({std::move(choice)});
     exchange_.Write(SseData(chunk));
   }
-  void Delta(OrderedJson delta) {
-    Chunk({{"index", 0},
+  void Delta(size_t answer, OrderedJson delta, OrderedJson logprobs = {}) {
+    Chunk({{"index", answer},
            {"delta", std::move(delta)},
-           {"logprobs", nullptr},
+           {"logprobs", std::move(logprobs)},
            {"finish_reason", nullptr}});
   }
-  void ToolDelta(OrderedJson call) {
-    Delta({{"tool_calls", OrderedJson::array({std::move(call)})}});
+  void ToolDelta(size_t answer, OrderedJson call) {
+    Delta(answer, {{"tool_calls", OrderedJson::array({std::move(call)})}});
   }
 
   const Call call_;

@@ -1,6 +1,8 @@
 // What the two OpenAI chat APIs have in common: usage and reasons to end.
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <string_view>
 
 #include <nlohmann/json.hpp>
@@ -10,13 +12,25 @@
 
 namespace tq::server {
 
-inline OrderedJson OpenAiUsage(const AnswerEnd& end) {
-  const GenerateStats& stats = end.stats;
-  return {{"prompt_tokens", stats.prompt_tokens},
-          {"completion_tokens", stats.generated_tokens},
-          {"total_tokens", stats.prompt_tokens + stats.generated_tokens},
-          {"prompt_tokens_details", {{"cached_tokens", stats.cached_tokens}}},
-          {"completion_tokens_details", {{"reasoning_tokens", end.reasoning_tokens}}}};
+// Of all answers; a prompt counts once, however many answers it has.
+inline OrderedJson OpenAiUsage(std::span<const AnswerEnd> ends, size_t answers_per_prompt) {
+  int64_t prompt = 0;
+  int64_t cached = 0;
+  int64_t generated = 0;
+  int64_t reasoning = 0;
+  for (size_t i = 0; i < ends.size(); ++i) {
+    if (i % answers_per_prompt == 0) {
+      prompt += ends[i].stats.prompt_tokens;
+      cached += ends[i].stats.cached_tokens;
+    }
+    generated += ends[i].stats.generated_tokens;
+    reasoning += ends[i].reasoning_tokens;
+  }
+  return {{"prompt_tokens", prompt},
+          {"completion_tokens", generated},
+          {"total_tokens", prompt + generated},
+          {"prompt_tokens_details", {{"cached_tokens", cached}}},
+          {"completion_tokens_details", {{"reasoning_tokens", reasoning}}}};
 }
 
 inline std::string_view OpenAiFinish(const AnswerEnd& end) {

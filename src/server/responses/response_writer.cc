@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "server/ids.h"
+#include "server/logprobs.h"
 #include "server/sse.h"
 
 namespace tq::server {
@@ -24,11 +25,11 @@ OrderedJson Usage(const AnswerEnd& end) {
           {"total_tokens", stats.prompt_tokens + stats.generated_tokens}};
 }
 
-OrderedJson TextPart(const std::string& text) {
+OrderedJson TextPart(const std::string& text, OrderedJson logprobs = OrderedJson::array()) {
   return {{"type", "output_text"},
           {"text", text},
           {"annotations", OrderedJson::array()},
-          {"logprobs", OrderedJson::array()}};
+          {"logprobs", std::move(logprobs)}};
 }
 
 // The free text of a call of a custom tool: {"input": text}.
@@ -56,10 +57,11 @@ class ResponseWriter final : public AnswerWriter {
     if (form_.stream) Emit("response.in_progress", {{"response", Object("in_progress")}});
   }
 
-  void Add(const OutputEvent& event) override {
+  void Add(size_t, const AnswerEvent& piece) override {
+    const OutputEvent& event = piece.event;
     switch (event.kind) {
       case Kind::kText:
-        return AddText(event.text);
+        return AddText(event.text, piece.tokens);
       case Kind::kReasoning:
         return AddReasoning(event.text);
       case Kind::kToolBegin:
@@ -73,7 +75,10 @@ class ResponseWriter final : public AnswerWriter {
     }
   }
 
-  void End(const AnswerEnd& end) override {
+  void EndAnswer(size_t, const AnswerEnd&) override {}
+
+  void End(std::span<const AnswerEnd> ends) override {
+    const AnswerEnd& end = ends.front();
     const bool cut = end.reason == AnswerEnd::Reason::kLength;
     CloseItem(cut ? "incomplete" : "completed");
     OrderedJson object = Object(cut ? "incomplete" : "completed");
@@ -140,7 +145,7 @@ class ResponseWriter final : public AnswerWriter {
     Emit("response.output_item.added", {{"output_index", output_.size()}, {"item", item_}});
   }
 
-  void AddText(const std::string& text) {
+  void AddText(const std::string& text, std::span<const ShownToken> tokens) {
     if (!open_ || kind_ != Kind::kText) {
       OpenItem(Kind::kText, {{"id", NewId("msg_")},
                              {"type", "message"},
@@ -150,7 +155,9 @@ class ResponseWriter final : public AnswerWriter {
       EmitOfItem("response.content_part.added", {{"content_index", 0}, {"part", TextPart("")}});
     }
     text_ += text;
-    Delta("response.output_text.delta", {{"content_index", 0}, {"logprobs", OrderedJson::array()}},
+    OrderedJson logprobs = TokenList(*call_.service.text().tokenizer, tokens);
+    for (const OrderedJson& entry : logprobs) logprobs_.push_back(entry);
+    Delta("response.output_text.delta", {{"content_index", 0}, {"logprobs", std::move(logprobs)}},
           text);
   }
 
@@ -198,10 +205,11 @@ class ResponseWriter final : public AnswerWriter {
 
   void CloseText(std::string_view status) {
     EmitOfItem("response.output_text.done",
-               {{"content_index", 0}, {"text", text_}, {"logprobs", OrderedJson::array()}});
-    EmitOfItem("response.content_part.done", {{"content_index", 0}, {"part", TextPart(text_)}});
+               {{"content_index", 0}, {"text", text_}, {"logprobs", logprobs_}});
+    const OrderedJson part = TextPart(text_, std::exchange(logprobs_, OrderedJson::array()));
+    EmitOfItem("response.content_part.done", {{"content_index", 0}, {"part", part}});
     item_["status"] = status;
-    item_["content"] = OrderedJson::array({TextPart(text_)});
+    item_["content"] = OrderedJson::array({part});
   }
 
   void CloseReasoning() {
@@ -232,9 +240,10 @@ class ResponseWriter final : public AnswerWriter {
   int64_t sequence_ = 0;
   bool open_ = false;  // item_, not yet in output_
   OrderedJson item_;
-  Kind kind_ = Kind::kText;  // of it
-  bool is_custom_ = false;   // likewise
-  std::string text_;         // likewise: text, thoughts or arguments
+  Kind kind_ = Kind::kText;                      // of it
+  bool is_custom_ = false;                       // likewise
+  std::string text_;                             // likewise: text, thoughts or arguments
+  OrderedJson logprobs_ = OrderedJson::array();  // of its text
 };
 
 }  // namespace

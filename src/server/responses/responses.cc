@@ -1,4 +1,5 @@
 // POST /v1/responses, and what can be done with a response by its id.
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "server/ids.h"
 #include "server/responses/response_writer.h"
 #include "server/router.h"
+#include "server/thought_limits.h"
 
 namespace tq::server {
 namespace {
@@ -55,6 +57,7 @@ OrderedJson EchoFields(const OrderedJson& json, const std::string& model,
           {"text", Echo(json, "text", {{"format", {{"type", "text"}}}})},
           {"tool_choice", Echo(json, "tool_choice", "auto")},
           {"tools", Echo(json, "tools", OrderedJson::array())},
+          {"top_logprobs", Echo(json, "top_logprobs", 0)},
           {"top_p", sampling.top_p},
           {"truncation", "disabled"},
           {"user", Echo(json, "user", nullptr)},
@@ -75,6 +78,17 @@ Status RefuseOthers(const RequestNode& body) {
   return Status::Ok();
 }
 
+// Alternatives of each token; -1: no logprobs. They come when "include" or top_logprobs says so.
+Result<int> ReadLogprobs(const RequestNode& body) {
+  TQ_ASSIGN_OR_RETURN(const auto top, OptionalInt(body["top_logprobs"], 0, TokenLogprobs::kMaxTop));
+  TQ_ASSIGN_OR_RETURN(const std::vector<RequestNode> include, body["include"].List());
+  const bool wanted = std::any_of(include.begin(), include.end(), [](const RequestNode& node) {
+    return node.IsText() && node.text() == "message.output_text.logprobs";
+  });
+  if (!wanted && top.value_or(0) == 0) return -1;
+  return static_cast<int>(top.value_or(0));
+}
+
 Result<ResponseRequest> ReadRequest(const OrderedJson& json, const OrderedJson& earlier,
                                     const Service& service) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
@@ -84,12 +98,15 @@ Result<ResponseRequest> ReadRequest(const OrderedJson& json, const OrderedJson& 
   TQ_ASSIGN_OR_RETURN(const std::string model, service.AnswerName(asked));
   TQ_ASSIGN_OR_RETURN(request.ask.input, ParseResponsesChat(json, earlier));
   TQ_RETURN_IF_ERROR(ReadCommon(body, service, request.ask));
+  TQ_RETURN_IF_ERROR(CheckOneAnswer(body, request.ask));
+  TQ_ASSIGN_OR_RETURN(request.ask.num_logprobs, ReadLogprobs(body));
   TQ_RETURN_IF_ERROR(RefuseOthers(body));
   TQ_ASSIGN_OR_RETURN(const auto most, OptionalInt(body["max_output_tokens"], 1, kMost));
   request.ask.max_tokens = most.value_or(-1);
-  TQ_RETURN_IF_ERROR(ApplyToolChoice(body["tool_choice"], request.ask.input));
+  TQ_ASSIGN_OR_RETURN(request.ask.choice, ReadToolChoice(body, request.ask.input));
   TQ_ASSIGN_OR_RETURN(request.ask.prompt.reasoning_effort,
                       body["reasoning"]["effort"].OptionalText());
+  TQ_ASSIGN_OR_RETURN(request.ask.max_thoughts, ReadThoughtLimit(body, request.ask.prompt));
   TQ_ASSIGN_OR_RETURN(const auto stream, OptionalBool(body["stream"]));
   TQ_ASSIGN_OR_RETURN(const auto store, OptionalBool(body["store"]));
   ResponseForm& form = request.form;

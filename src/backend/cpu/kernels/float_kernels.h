@@ -11,6 +11,9 @@
   void QuantizeRow(const float* x, int64_t n, int64_t block, int8_t* q, float* sx);                \
   void FloatMatMul(const FloatMatMulArgs& args, int64_t tile_begin, int64_t tile_end);             \
   void Transpose16(const float* rows, int64_t ld, int64_t n, float* tile);                         \
+  void TransposeRows(const std::byte* rows, int64_t row_bytes, int64_t words, std::byte* tile);    \
+  void RepackCodes(const std::byte* rows, int64_t row_bytes, int entries, int64_t num_cols,        \
+                   std::byte* tile);                                                               \
   void EmbedRow(FloatType type, const std::byte* tiles, int64_t num_cols, int64_t row,             \
                 float scale, float* out);                                                          \
   void RmsNormRow(const float* x, const float* w, bool plus_one, float eps, int64_t n,             \
@@ -25,6 +28,8 @@
   void Softcap(float* x, float cap, int64_t n);                                                    \
   void KvAppend(bool f16, int head_dim, int v_head_dim, std::byte* k_tile, std::byte* v_tile,      \
                 int64_t slot, const float* k, const float* v);                                     \
+  void EncodeKv(KvFormat format, const float* x, int64_t n, int group, uint8_t* codes,             \
+                uint16_t* scales);                                                                 \
   int64_t AttentionWork(const AttentionArgs& args, int64_t num_items);                             \
   void Attention(const AttentionArgs& args, const SequencePlan& sequence, int64_t item_begin,      \
                  int64_t item_end, int kv_head, float* work);                                      \
@@ -48,6 +53,8 @@
       .quantize_row = QuantizeRow,                                                                 \
       .float_matmul = FloatMatMul,                                                                 \
       .transpose16 = Transpose16,                                                                  \
+      .transpose_rows = TransposeRows,                                                             \
+      .repack_codes = RepackCodes,                                                                 \
       .embed_row = EmbedRow,                                                                       \
       .rms_norm_row = RmsNormRow,                                                                  \
       .layer_norm_row = LayerNormRow,                                                              \
@@ -59,6 +66,7 @@
       .add = Add,                                                                                  \
       .softcap = Softcap,                                                                          \
       .kv_append = KvAppend,                                                                       \
+      .encode_kv = EncodeKv,                                                                       \
       .attention_work = AttentionWork,                                                             \
       .attention = Attention,                                                                      \
       .packed_attention_work = PackedAttentionWork,                                                \

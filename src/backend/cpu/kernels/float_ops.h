@@ -64,6 +64,12 @@ struct FloatOps {
   void (*float_matmul)(const FloatMatMulArgs& args, int64_t tile_begin, int64_t tile_end);
   // tile[k * 16 + r] = rows[r * ld + k] for k < n: decoded rows to a piece of an f32 tile.
   void (*transpose16)(const float* rows, int64_t ld, int64_t n, float* tile);
+  // tile [words][16] = the dwords of 16 rows, row_bytes apart.
+  void (*transpose_rows)(const std::byte* rows, int64_t row_bytes, int64_t words, std::byte* tile);
+  // The stored codes of 16 rows of a TurboQuant matrix as a tile, see RepackCodeTile (repack.h).
+  // entries: of the codebook, 2, 4, 8 or 16; num_cols: whole units, for 2 entries two of them.
+  void (*repack_codes)(const std::byte* rows, int64_t row_bytes, int entries, int64_t num_cols,
+                       std::byte* tile);
   // out[cols] = scale * row of a tile16 matrix.
   void (*embed_row)(FloatType type, const std::byte* tiles, int64_t num_cols, int64_t row,
                     float scale, float* out);
@@ -86,6 +92,9 @@ struct FloatOps {
   // tile and a V tile.
   void (*kv_append)(bool f16, int head_dim, int v_head_dim, std::byte* k_tile, std::byte* v_tile,
                     int64_t slot, const float* k, const float* v);
+  // Codes and scales of a rotated vector of a packed format: the bits of KvEncode (kSearch).
+  void (*encode_kv)(KvFormat format, const float* x, int64_t n, int group, uint8_t* codes,
+                    uint16_t* scales);
   // Floats that attention needs as `work` (64-byte aligned), per call.
   int64_t (*attention_work)(const AttentionArgs& args, int64_t num_items);
   // Items [item_begin, item_end) of a sequence and KV head: item = token * (H / G) + head within
