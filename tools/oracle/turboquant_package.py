@@ -167,7 +167,7 @@ def run_case(program, source, case, work):
     for folder in (ours, theirs):
         shutil.rmtree(folder, ignore_errors=True)
     flags = [text for key, value in case.items() for text in ("--" + key.replace("_", "-"), str(value))]
-    run = [program, "convert", "--hf-path", source, "--mlx-path", ours, "--quiet", *flags]
+    run = [program, "convert", "--hf-path", source, "--mlx-path", ours, "--quiet", "--rounding", "rms", *flags]
     subprocess.run(run, check=True, stdout=subprocess.DEVNULL)
     with open(os.devnull, "w") as null:
         stdout, sys.stdout = sys.stdout, null
