@@ -186,7 +186,7 @@ void Scheduler::BuildPlan() {
       const auto share = std::find_if(shares_.begin(), shares_.end(),
                                       [&](const Share& s) { return s.session == session.get(); });
       if (share != shares_.end()) num_tokens = share->given;
-    } else if (!session->paused()) {
+    } else if (!session->paused() && session->has_pages()) {
       num_tokens = session->num_pending();
     }
     if (num_tokens == 0) continue;

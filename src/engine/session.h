@@ -67,6 +67,12 @@ class Session {
   bool CanWaitFor(const Session& leader, const CheckpointRule& rule) const;
   // Makes room for the next id. False when there is no page for it.
   bool Grow(PrefixCache& prefix);
+  // Pages for all ids. A reader may catch up between Grow and the plan of a step: a session that
+  // was paused then has none for its next id yet, and waits for the next step.
+  bool has_pages() const {
+    return static_cast<int64_t>(cache_.pages.size()) >=
+           KvCache::PagesFor(static_cast<int64_t>(ids_.size()));
+  }
 
   // Appends the next num_tokens pending ids to the plan, and wants logits if no id stays pending.
   // The page table is lent to the plan until EndStep.
