@@ -1,5 +1,6 @@
 // A steady decode step allocates nothing: counts operator new on the engine thread between two
 // steps.
+#include <atomic>
 #include <cstdlib>
 #include <new>
 
@@ -28,7 +29,9 @@ namespace {
 TEST(EngineAllocations, NoneInASteadyDecode) {
   int64_t step = 0;
   int64_t counts[2] = {0, 0};
+  std::atomic<bool> submitted{false};
   const auto hook = [&](const StepPlan& plan) {
+    submitted.wait(false);  // so that all four run side by side
     if (plan.sequences.size() != 4 || plan.num_tokens() != 4) return;
     ++step;
     if (step == 5) counts[0] = allocations;
@@ -63,6 +66,8 @@ TEST(EngineAllocations, NoneInASteadyDecode) {
     ASSERT_TRUE(stream.ok());
     streams.push_back(*stream);
   }
+  submitted = true;
+  submitted.notify_all();
   for (const auto& stream : streams) {
     int64_t received = 0;
     while (stream->Next()) ++received;
