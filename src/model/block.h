@@ -47,9 +47,9 @@ Result<std::unique_ptr<Mixer>> LoadMixer(const MixerSpec& spec, const std::strin
 Result<std::unique_ptr<Ffn>> LoadFfn(const FfnSpec& spec, const std::string& prefix,
                                      int64_t hidden_size, TensorLoader& loader);
 
-// The residual stream of one step. Memory: the step's scratch.
 inline constexpr int kMaxSnapshots = 63;
 
+// The residual stream of one step. Memory: the step's scratch.
 struct Residuals {
   float* x = nullptr;  // [T, num_streams * hidden]
   // kAttend: earlier residuals, each [T, hidden]; the first num_snapshots.

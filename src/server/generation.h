@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "chat/messages.h"
@@ -59,8 +60,8 @@ struct AnswerPlan {
   std::optional<OutputParserOptions> parser = {};  // none: the answer is all text
 };
 
-// Adds an event to the message of an answer. Requires: a kToolBegin has an id.
-void AppendEvent(const OutputEvent& event, ChatMessage& message);
+// "stop", "length" or "tool_calls": OpenAI's reasons to end, and the outcomes of logs and metrics.
+std::string_view OutcomeName(const AnswerEnd& end);
 
 // Checks the length of the prompts, submits, and answers. Errors go to the client in the API's
 // words. give_cancel: called before anything is written with a function that ends the answers early

@@ -9,8 +9,6 @@
 
 namespace tq::server {
 
-using Kind = OutputEvent::Kind;
-
 std::string_view OutcomeName(const AnswerEnd& end) {
   switch (end.reason) {
     case AnswerEnd::Reason::kLength:
@@ -19,26 +17,6 @@ std::string_view OutcomeName(const AnswerEnd& end) {
       return "tool_calls";
     default:
       return "stop";
-  }
-}
-
-void AppendEvent(const OutputEvent& event, ChatMessage& message) {
-  switch (event.kind) {
-    case Kind::kText:
-      if (message.content.empty()) message.content.emplace_back();
-      message.content.back().text += event.text;
-      break;
-    case Kind::kReasoning:
-      message.reasoning += event.text;
-      break;
-    case Kind::kToolBegin:
-      message.tool_calls.push_back({event.tool_id, event.text, ""});
-      break;
-    case Kind::kToolArguments:
-      message.tool_calls.back().arguments += event.text;
-      break;
-    case Kind::kToolEnd:
-      break;
   }
 }
 
@@ -69,7 +47,7 @@ bool RunningAnswer::Take(std::vector<AnswerEvent>& events) {
 void RunningAnswer::Finish(size_t first, std::vector<AnswerEvent>& events) {
   for (size_t i = first; i < events.size(); ++i) {
     OutputEvent& event = events[i].event;
-    if (event.kind == Kind::kToolBegin) {
+    if (event.kind == OutputEvent::Kind::kToolBegin) {
       if (plan_.one_call && !answer_.tool_calls.empty()) {
         events.resize(i);
         stopped_ = cut_ = true;
@@ -79,7 +57,7 @@ void RunningAnswer::Finish(size_t first, std::vector<AnswerEvent>& events) {
         event.tool_id = NewId(call_.style == ApiStyle::kAnthropic ? "toolu_" : "call_");
       }
     }
-    AppendEvent(event, answer_);
+    AddEvent(event, answer_);
   }
 }
 

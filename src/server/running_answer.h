@@ -45,6 +45,4 @@ class RunningAnswer {
   bool ended_ = false;
 };
 
-std::string_view OutcomeName(const AnswerEnd& end);
-
 }  // namespace tq::server

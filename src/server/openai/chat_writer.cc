@@ -36,7 +36,7 @@ class ChatObject final : public AnswerWriter {
   void KeepAlive() override {}
   void Add(size_t answer, const AnswerEvent& event) override {
     Answer& one = answers_[answer];
-    AppendEvent(event.event, one.message);
+    AddEvent(event.event, one.message);
     one.tokens.insert(one.tokens.end(), event.tokens.begin(), event.tokens.end());
   }
   void EndAnswer(size_t, const AnswerEnd&) override {}
@@ -48,7 +48,7 @@ class ChatObject final : public AnswerWriter {
       choices.push_back({{"index", i},
                          {"message", MessageJson(answers_[i].message)},
                          {"logprobs", LogprobsField(call_, form_, answers_[i].tokens)},
-                         {"finish_reason", OpenAiFinish(ends[i])}});
+                         {"finish_reason", OutcomeName(ends[i])}});
     }
     call_.Reply({{"id", NewId("chatcmpl-")},
                  {"object", "chat.completion"},
@@ -118,7 +118,7 @@ class ChatStream final : public AnswerWriter {
     Chunk({{"index", answer},
            {"delta", OrderedJson::object()},
            {"logprobs", nullptr},
-           {"finish_reason", OpenAiFinish(end)}});
+           {"finish_reason", OutcomeName(end)}});
   }
 
   void End(std::span<const AnswerEnd> ends) override {

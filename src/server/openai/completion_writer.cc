@@ -40,14 +40,14 @@ class CompletionWriter final : public AnswerWriter {
     if (form_.stream) Chunk(0, "", nullptr);
   }
   void EndAnswer(size_t answer, const AnswerEnd& end) override {
-    if (form_.stream) Chunk(answer, "", OpenAiFinish(end));
+    if (form_.stream) Chunk(answer, "", OutcomeName(end));
   }
   void End(std::span<const AnswerEnd> ends) override {
     const OrderedJson usage = OpenAiUsage(ends, form_.answers_per_prompt);
     OrderedJson object = Object();
     if (!form_.stream) {
       for (size_t i = 0; i < answers_.size(); ++i) {
-        object["choices"].push_back(Choice(i, answers_[i].text, OpenAiFinish(ends[i])));
+        object["choices"].push_back(Choice(i, answers_[i].text, OutcomeName(ends[i])));
       }
       object["usage"] = usage;
       return call_.Reply(object);

@@ -1,9 +1,8 @@
-// What the two OpenAI chat APIs have in common: usage and reasons to end.
+// What the two OpenAI chat APIs have in common: usage.
 #pragma once
 
 #include <cstddef>
 #include <span>
-#include <string_view>
 
 #include <nlohmann/json.hpp>
 
@@ -31,17 +30,6 @@ inline OrderedJson OpenAiUsage(std::span<const AnswerEnd> ends, size_t answers_p
           {"total_tokens", prompt + generated},
           {"prompt_tokens_details", {{"cached_tokens", cached}}},
           {"completion_tokens_details", {{"reasoning_tokens", reasoning}}}};
-}
-
-inline std::string_view OpenAiFinish(const AnswerEnd& end) {
-  switch (end.reason) {
-    case AnswerEnd::Reason::kLength:
-      return "length";
-    case AnswerEnd::Reason::kToolCalls:
-      return "tool_calls";
-    default:
-      return "stop";
-  }
 }
 
 }  // namespace tq::server
