@@ -83,6 +83,34 @@ void AddWarnings(const PlanFlags& flags, PlanReport& report) {
   }
 }
 
+// What a compressed cache would change: the first of two settings with which it fits, or fits
+// better; a hint where the cache is large.
+Status TrySmallerKv(const ProgramSize& program, const EngineOptions& options, PlanReport& report) {
+  constexpr int64_t kLargeCache = 1'000'000'000;
+  if (report.kv.packed()) return Status::Ok();
+  std::string hint;
+  for (const KvFormat k : {KvFormat::kInt8, KvFormat::kTq4}) {
+    KvSettings kv = report.kv;
+    kv.k = k;
+    kv.v = KvFormat::kTq4;
+    const ModelMemory memory = MemoryOf(*report.sized->model, *report.sized->backend, kv);
+    const Planner planner(memory, program, report.sized->load_peak);
+    TQ_ASSIGN_OR_RETURN(const MemoryPlan plan, planner.Recommend(options, report.machine));
+    const Fit fit = FitOn(report.machine, plan);
+    const std::string text = fmt::format("{} makes the KV cache {} of {}", KvFlagsText(kv),
+                                         HumanBytes(static_cast<double>(plan.engine.pages)),
+                                         HumanBytes(static_cast<double>(report.plan.engine.pages)));
+    if (fit < report.fit) {
+      report.smaller_kv = kv;
+      hint = fmt::format("{}: {} then", text, FitName(fit));
+      break;
+    }
+    if (hint.empty() && report.plan.engine.pages > kLargeCache) hint = text;
+  }
+  if (!hint.empty()) report.warnings.push_back(hint + " (what it costs: docs/kv-cache.md)");
+  return Status::Ok();
+}
+
 // A budget that the disk does not have is a cache that stops one day.
 void AddDiskWarning(const DiskCacheOptions& cache, PlanReport& report) {
   if (cache.folder.empty()) return;
@@ -125,6 +153,12 @@ Status RankRecipes(const PlanFlags& flags, double bandwidth, PlanReport& report)
     if (report.disk_speed > 0) {
       recipe.load_seconds = static_cast<double>(size.file_bytes) / report.disk_speed;
     }
+    if (size.expert_bytes > 0) {
+      recipe.streamed = EstimateStreaming(size, others,
+                                          {.memory_bytes = report.machine.most_bytes,
+                                           .bandwidth = report.bandwidth,
+                                           .disk_speed = report.disk_speed});
+    }
     recipe.size = std::move(size);
     report.recipes.push_back(std::move(recipe));
   };
@@ -140,7 +174,11 @@ Status RankRecipes(const PlanFlags& flags, double bandwidth, PlanReport& report)
                           static_cast<double>(std::max<int64_t>(1, weights)),
        .file_bytes = report.source->stored_bytes,
        .prepared_bytes = report.plan.engine.weights,
-       .decode_bytes = report.sized->model->decode_bytes()});
+       .decode_bytes = report.sized->model->decode_bytes(),
+       .expert_bytes = report.sized->model->expert_bytes(),
+       .expert_decode_bytes =
+           static_cast<int64_t>(report.sized->model->expert_share() *
+                                static_cast<double>(report.sized->model->expert_bytes()))});
   const auto sizes = SizeRecipes(*report.source->source, spec, *report.sized->backend);
   if (!sizes.ok()) {
     report.warnings.push_back("no conversions to rank: " +
@@ -158,7 +196,8 @@ Status Print(const PlanFlags& flags, const PlanReport& report) {
 }
 
 // Fills in what the machine allows.
-Status Judge(const PlanFlags& flags, const Planner& planner, PlanReport& report) {
+Status Judge(const PlanFlags& flags, const ProgramSize& program, PlanReport& report) {
+  const Planner planner(*report.memory, program, report.sized->load_peak);
   EngineOptions options;
   options.max_context = std::min(flags.context, report.memory->max_position_embeddings);
   options.max_sequences = flags.parallel;
@@ -172,6 +211,7 @@ Status Judge(const PlanFlags& flags, const Planner& planner, PlanReport& report)
   TQ_ASSIGN_OR_RETURN(report.most_sequences,
                       planner.MostSequences(options, report.machine, kMostSequences));
   AddWarnings(flags, report);
+  TQ_RETURN_IF_ERROR(TrySmallerKv(program, options, report));
   AddDiskWarning(options.disk_cache, report);
   return Status::Ok();
 }
@@ -202,13 +242,11 @@ Status RunPlan(const PlanFlags& flags, Interrupts& interrupts) {
   report.kv = KvSettingsFor(backend->activations(), wanted);
   const ModelMemory memory = MemoryOf(*sized->model, *sized->backend, report.kv);
   report.memory = &memory;
-  const Planner planner(memory,
-                        {.num_threads = backend->num_threads(),
-                         .tokenizer_bytes = source.tokenizer_bytes,
-                         .num_matrices = sized->num_matrices,
-                         .float_bytes = sized->float_bytes,
-                         .vocab_size = memory.vocab_size},
-                        sized->load_peak);
+  const ProgramSize program = {.num_threads = backend->num_threads(),
+                               .tokenizer_bytes = source.tokenizer_bytes,
+                               .num_matrices = sized->num_matrices,
+                               .float_bytes = sized->float_bytes,
+                               .vocab_size = memory.vocab_size};
   if (flags.common.memory_gb > 0) {
     const auto limit = static_cast<int64_t>(flags.common.memory_gb * 1e9);
     report.machine.name += fmt::format(" within {:g} GB", flags.common.memory_gb);
@@ -219,7 +257,7 @@ Status RunPlan(const PlanFlags& flags, Interrupts& interrupts) {
     report.warnings.push_back("chat template: " + source.template_error +
                               ": `chat` and chat requests of `serve` will be refused");
   }
-  TQ_RETURN_IF_ERROR(Judge(flags, planner, report));
+  TQ_RETURN_IF_ERROR(Judge(flags, program, report));
   if (flags.rank) TQ_RETURN_IF_ERROR(RankRecipes(flags, bandwidth, report));
   return Print(flags, report);
 }

@@ -101,11 +101,17 @@ std::string MostText(const PlanReport& report) {
   return text;
 }
 
+std::string StreamedText(const PlanRecipe& recipe) {
+  if (!recipe.streamed) return "-";
+  const double speed = recipe.streamed->tokens_per_second;
+  return Bytes(recipe.streamed->least_bytes) + (speed > 0 ? fmt::format(", {:.1f}", speed) : "");
+}
+
 void AddRecipes(const PlanReport& report, std::string& text) {
   if (report.recipes.empty()) return;
   std::vector<std::vector<std::string>> rows = {{"recipe", "bits/weight", "file", "loads in",
                                                  "peak", "fits", "tokens/s", "full window",
-                                                 "quality", "what it is"}};
+                                                 "from the disk", "quality", "what it is"}};
   for (const PlanRecipe& recipe : report.recipes) {
     rows.push_back(
         {recipe.size.name.empty() ? "(as it is)" : recipe.size.name,
@@ -116,16 +122,21 @@ void AddRecipes(const PlanReport& report, std::string& text) {
          : recipe.fit == Fit::kAfterFreeing ? "after freeing"
                                             : "no",
          fmt::format("{:.1f}", recipe.tokens_per_second), fmt::format("{:.1f}", recipe.when_full),
-         recipe.size.quality, recipe.size.text});
+         StreamedText(recipe), recipe.size.quality, recipe.size.text});
   }
-  text +=
-      "\n" + FormatTable(rows, {false, true, true, true, true, false, true, true, false, false});
+  text += "\n" +
+          FormatTable(rows, {false, true, true, true, true, false, true, true, true, false, false});
   text += fmt::format(
       "tokens/s: at most, {:.1f} GB/s over the bytes that a token reads, at the start and at the "
       "end of the window{}; quality: docs/quality.md\n",
       report.bandwidth * 1e-9,
       report.disk_speed > 0 ? fmt::format("; the disk reads {}/s", HumanBytes(report.disk_speed))
                             : "");
+  if (report.recipes.front().streamed) {
+    text +=
+        "from the disk: the least memory, and tokens/s at most, if experts were read from the disk "
+        "as they are used; this version keeps all of them in memory\n";
+  }
   if (const PlanRecipe* best = BestRecipe(report)) {
     text += fmt::format("the most bits that fit: {}turboquant convert --hf-path {} --recipe {}\n",
                         report.source->is_remote ? "turboquant pull, then " : "",
@@ -184,6 +195,15 @@ OrderedJson ProjectionJson(const PlanReport& report) {
 OrderedJson RecipesJson(const PlanReport& report) {
   OrderedJson list = OrderedJson::array();
   for (const PlanRecipe& recipe : report.recipes) {
+    OrderedJson streamed = nullptr;
+    if (recipe.streamed) {
+      streamed = {
+          {"least_bytes", recipe.streamed->least_bytes},
+          {"budget_bytes", recipe.streamed->budget_bytes},
+          {"tokens_per_second_at_most", recipe.streamed->tokens_per_second > 0
+                                            ? OrderedJson(recipe.streamed->tokens_per_second)
+                                            : OrderedJson(nullptr)}};
+    }
     list.push_back({{"recipe", recipe.size.name},
                     {"what", recipe.size.text},
                     {"quality", recipe.size.quality},
@@ -197,7 +217,8 @@ OrderedJson RecipesJson(const PlanReport& report) {
                     {"load_seconds", recipe.load_seconds > 0 ? OrderedJson(recipe.load_seconds)
                                                              : OrderedJson(nullptr)},
                     {"tokens_per_second_at_most", recipe.tokens_per_second},
-                    {"tokens_per_second_when_full", recipe.when_full}});
+                    {"tokens_per_second_when_full", recipe.when_full},
+                    {"if_streamed", std::move(streamed)}});
   }
   return list;
 }
@@ -212,18 +233,22 @@ std::string PlanReport::FlagsText() const {
   std::string flags = fmt::format("--max-context {} --prefill-chunk {} --memory-gb {:.3f}",
                                   plan.options.max_context, plan.options.prefill_chunk,
                                   static_cast<double>(plan.limit_bytes()) * 1e-9);
-  if (!kv.packed()) return flags;
-  flags += fmt::format(" --kv-type {}/{}", KvFormatName(kv.k), KvFormatName(kv.v));
-  if (kv.min_tokens > 0) flags += fmt::format(" --kv-min-tokens {}", kv.min_tokens);
-  if (kv.group_size != KvSettings().group_size) {
-    flags += fmt::format(" --kv-group-size {}", kv.group_size);
-  }
-  return flags;
+  return kv.packed() ? flags + " " + KvFlagsText(kv) : flags;
 }
 
 std::string PlanReport::ServeFlagsText() const {
   return fmt::format("--max-batch {} --kv-tokens {}", plan.options.max_sequences,
                      plan.options.kv_tokens);
+}
+
+std::string KvFlagsText(const KvSettings& kv) {
+  if (!kv.packed()) return "";
+  std::string flags = fmt::format("--kv-type {}/{}", KvFormatName(kv.k), KvFormatName(kv.v));
+  if (kv.min_tokens > 0) flags += fmt::format(" --kv-min-tokens {}", kv.min_tokens);
+  if (kv.group_size != KvSettings().group_size) {
+    flags += fmt::format(" --kv-group-size {}", kv.group_size);
+  }
+  return flags;
 }
 
 std::string ShortfallText(const PlanReport& report) {
@@ -236,6 +261,7 @@ std::string ShortfallText(const PlanReport& report) {
       report.source->model, report.plan.options.max_context, Bytes(report.machine.most_bytes),
       report.machine.name, Bytes(report.plan.peak()),
       Bytes(report.plan.peak() - report.machine.most_bytes));
+  if (report.smaller_kv) return text + ": " + KvFlagsText(*report.smaller_kv) + " makes it fit";
   if (report.largest_context > 0) {
     return text + fmt::format(": --context {} fits", report.largest_context);
   }
@@ -309,6 +335,12 @@ OrderedJson PlanJson(const PlanReport& report) {
                      {"max_sequences", report.plan.options.max_sequences},
                      {"kv_tokens", report.plan.options.kv_tokens},
                      {"memory_gb", static_cast<double>(report.plan.limit_bytes()) * 1e-9}};
+    if (report.kv.packed()) {
+      json["flags"]["kv_type"] =
+          fmt::format("{}/{}", KvFormatName(report.kv.k), KvFormatName(report.kv.v));
+      json["flags"]["kv_min_tokens"] = report.kv.min_tokens;
+      json["flags"]["kv_group_size"] = report.kv.group_size;
+    }
   }
   json["warnings"] = report.warnings;
   if (!report.recipes.empty()) {

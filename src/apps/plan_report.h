@@ -11,6 +11,7 @@
 #include "plan/machines.h"
 #include "plan/planner.h"
 #include "plan/recipe_sizes.h"
+#include "plan/streamed_experts.h"
 
 namespace tq {
 
@@ -21,9 +22,10 @@ struct PlanRecipe {
   RecipeSize size;
   Fit fit = Fit::kNone;
   int64_t peak_bytes = 0;
-  double tokens_per_second = 0;  // at most: bandwidth over the bytes that a token reads
-  double when_full = 0;          // the same at the end of the window
-  double load_seconds = 0;       // its file from this disk; 0: not known
+  double tokens_per_second = 0;             // at most: bandwidth over the bytes that a token reads
+  double when_full = 0;                     // the same at the end of the window
+  double load_seconds = 0;                  // its file from this disk; 0: not known
+  std::optional<StreamedExperts> streamed;  // of a model with experts
 };
 
 struct PlanReport {
@@ -38,9 +40,11 @@ struct PlanReport {
   int most_sequences = 0;
   bool shorter_chunk = false;  // than was asked for
   KvSettings kv;
-  double bandwidth = 0;   // of the machine, when recipes are ranked
-  double disk_speed = 0;  // of the model's disk; 0: not known
-  SystemMemory system;    // of this machine
+  std::optional<KvSettings> smaller_kv;  // with which it would fit, or better
+  int64_t smaller_kv_bytes = 0;          // the cache with it
+  double bandwidth = 0;                  // of the machine, when recipes are ranked
+  double disk_speed = 0;                 // of the model's disk; 0: not known
+  SystemMemory system;                   // of this machine
   std::vector<int64_t> free_of_nodes;
   std::vector<PlanRecipe> recipes;
   std::vector<std::string> warnings;
@@ -52,6 +56,8 @@ struct PlanReport {
   std::string ServeFlagsText() const;
 };
 
+// "--kv-type int8/tq4", with what is not the default; "" for a cache that is not compressed.
+std::string KvFlagsText(const KvSettings& kv);
 std::string PlanText(const PlanReport& report);
 OrderedJson PlanJson(const PlanReport& report);
 // Why it does not fit, one line: what is short, and what would help.

@@ -24,6 +24,7 @@ struct RopeSpec {
   // [rotary_dim / 2]: the axis of the position that turns each pair (mrope); empty: axis 0 all.
   std::vector<uint8_t> axes;
   float attention_factor = 1.0f;  // multiplies cos and sin
+  int64_t max_positions = 0;      // that a scaling (yarn) is made for; 0: it says nothing
   int rotary_dim() const { return static_cast<int>(inv_freq.size()) * 2; }
 };
 

@@ -100,7 +100,24 @@ RouterRule ExpertShare(const ModelSpec& spec) {
   return share;
 }
 
+bool IsExpert(const Model::NamedWeight& weight) {
+  return weight.name.find(".experts.") != std::string::npos;
+}
+
 }  // namespace
+
+int64_t Model::expert_bytes() const {
+  int64_t bytes = 0;
+  for (const NamedWeight& weight : Weights()) {
+    if (IsExpert(weight)) bytes += weight.weight->bytes();
+  }
+  return bytes;
+}
+
+double Model::expert_share() const {
+  const RouterRule share = ExpertShare(spec_);
+  return static_cast<double>(share.top_k) / share.num_experts;
+}
 
 int64_t Model::decode_bytes() const {
   // Of an untied embedding one row is read; a tied one is read whole as the head. Of the experts,
@@ -111,8 +128,7 @@ int64_t Model::decode_bytes() const {
     const bool is_table = weight.weight == parts_.embed.get() && parts_.lm_head != nullptr;
     int64_t read = weight.weight->bytes();
     if (is_table) read /= spec_.vocab_size;
-    if (weight.name.find(".experts.") != std::string::npos)
-      read = read * share.top_k / share.num_experts;
+    if (IsExpert(weight)) read = read * share.top_k / share.num_experts;
     bytes += read;
   }
   return bytes;

@@ -51,6 +51,9 @@ class Model {
   int64_t mapped_bytes() const;
   // Bytes of weights that one decode step of one sequence reads.
   int64_t decode_bytes() const;
+  // Prepared bytes of the routed experts, all of them, and the share that a token reads.
+  int64_t expert_bytes() const;
+  double expert_share() const;
 
   // Runs one step: logits[i * vocab_size ...] of token plan.logits_tokens[i]. K and V of the plan's
   // tokens are appended to `cache`. Requires: every id < vocab_size, pages allocated for every

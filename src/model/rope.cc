@@ -11,6 +11,7 @@
 namespace tq {
 namespace {
 
+constexpr double kMostPositions = 1 << 30;
 constexpr double kPi = 3.14159265358979323846;
 
 struct Scaling {
@@ -162,6 +163,8 @@ RopeSpec RopeFromDict(ConfigReader& reader, const Json* json, double theta, int 
     ApplyLlama3(dict, scaling, inv);
   } else if (scaling.type == "yarn" || scaling.type == "deepseek_yarn") {
     attention_factor = ApplyYarn(dict, scaling, theta, rotary_dim, inv);
+    const double window = scaling.original * scaling.factor;
+    if (window > 0 && window <= kMostPositions) spec.max_positions = static_cast<int64_t>(window);
   } else if (scaling.type == "tq_factors") {
     ApplyFactors(dict, inv);
   } else if (scaling.type != "default") {

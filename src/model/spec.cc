@@ -236,6 +236,10 @@ Result<ModelSpec> ParseModelSpec(const Json& config, const CheckpointFacts& fact
   TQ_RETURN_IF_ERROR(CheckQuantization(reader));
   ModelSpec spec = arch->parse(reader);
   spec.model_type = model_type;
+  // A config whose window is the original one although its rope is scaled for a longer one.
+  for (const RopeSpec& rope : spec.ropes) {
+    spec.max_position_embeddings = std::max(spec.max_position_embeddings, rope.max_positions);
+  }
   spec.tie_word_embeddings =
       reader.Bool("tie_word_embeddings", outer.Bool("tie_word_embeddings", !facts.has_lm_head));
   TQ_RETURN_IF_ERROR(outer.status());

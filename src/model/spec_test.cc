@@ -143,6 +143,25 @@ TEST(Rope, Llama3Frequencies) {
   for (const auto& [j, value] : want) EXPECT_NEAR(spec.inv_freq[j] / value, 1.0, 1e-6) << j;
 }
 
+// RT-02: a window of 32 K, scaled by 4.
+TEST(ParseModelSpec, RT02_TheWindowIsThatOfTheScaledRope) {
+  Json config = Llama();
+  config["max_position_embeddings"] = 32768;
+  config["rope_scaling"] = {
+      {"rope_type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 32768}};
+  const auto scaled = ParseModelSpec(config, {});
+  ASSERT_TRUE(scaled.ok()) << scaled.status().message();
+  EXPECT_EQ(scaled->max_position_embeddings, 131072);
+  // One that says it already, or is longer than the scaling's.
+  for (const int64_t window : {131072, 262144}) {
+    config["max_position_embeddings"] = window;
+    EXPECT_EQ(ParseModelSpec(config, {})->max_position_embeddings, window);
+  }
+  config.erase("rope_scaling");
+  config["max_position_embeddings"] = 32768;
+  EXPECT_EQ(ParseModelSpec(config, {})->max_position_embeddings, 32768);
+}
+
 TEST(Rope, YarnWithoutTruncation) {
   const Json config = {{"rope_theta", 150000.0},
                        {"rope_scaling",

@@ -141,12 +141,19 @@ TEST(Measured, ME01_TheDraftHeadIsPlannedAsItIsUsed) {
   Compare(**source, **backend, 0, 1);
 }
 
-// Released shapes with few layers: gigabytes, so only on demand (TQ_TEST_LARGE=1).
+// Released shapes, whole and with few layers: gigabytes and minutes, so only on demand
+// (TQ_TEST_LARGE=1).
 TEST(Measured, ReleasedShapesAreAsPlanned) {
   if (std::getenv("TQ_TEST_LARGE") == nullptr) GTEST_SKIP() << "TQ_TEST_LARGE is not set";
-  for (const char* name : {"qwen3-4b", "qwen3.6-35b-a3b", "deepseek-v2-lite"}) {
+  constexpr int kAll = 0;
+  const std::pair<const char*, int> shapes[] = {{"qwen3-4b", kAll},
+                                                {"nemotron-3-nano-4b", kAll},
+                                                {"qwen3.6-35b-a3b", 3},
+                                                {"deepseek-v2-lite", 3},
+                                                {"gpt-oss-20b", 4}};
+  for (const auto& [name, layers] : shapes) {
     SCOPED_TRACE(name);
-    const auto synthetic = FindSynthetic(name, {.bits = 3, .group_size = 64, .layers = 3});
+    const auto synthetic = FindSynthetic(name, {.bits = 3, .group_size = 64, .layers = layers});
     ASSERT_TRUE(synthetic.ok()) << synthetic.status().message();
     auto backend = MakeBackend("", {.num_threads = 2, .isa = ""});
     ASSERT_TRUE(backend.ok());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 #include <variant>
 
@@ -85,9 +86,9 @@ std::string QualityOf(double matrix_bits) {
   return "large models only, calibrated (KL 1)";
 }
 
-// Which share of a stack of that many matrices a token reads.
-double ShareOf(const ModelSpec& model, const ConvertItem& item) {
-  if (item.num_matrices() < 2 || item.heads) return 1.0;
+// Which share of a stack of that many routed experts a token reads; nothing: it is no such stack.
+std::optional<double> ExpertShareOf(const ModelSpec& model, const ConvertItem& item) {
+  if (item.num_matrices() < 2 || item.heads) return std::nullopt;
   for (const BlockSpec& block : model.blocks) {
     for (const FfnSpec* part : {&block.ffn, &block.parallel_ffn}) {
       const auto* moe = std::get_if<MoeSpec>(part);
@@ -95,7 +96,7 @@ double ShareOf(const ModelSpec& model, const ConvertItem& item) {
       return static_cast<double>(moe->router.top_k) / moe->router.num_experts;
     }
   }
-  return 1.0;
+  return std::nullopt;
 }
 
 Result<RecipeSize> SizeOf(const WeightSource& source, const ModelSpec& model,
@@ -116,10 +117,14 @@ Result<RecipeSize> SizeOf(const WeightSource& source, const ModelSpec& model,
     TQ_ASSIGN_OR_RETURN(const Prepared prepared, PreparedOf(item, backend));
     out.prepared_bytes += prepared.bytes;
     const bool is_table = item.path.ends_with("embed_tokens") && !model.tie_word_embeddings;
-    if (!is_table) {
-      out.decode_bytes +=
-          static_cast<int64_t>(static_cast<double>(prepared.matrix_bytes) * ShareOf(model, item));
-    }
+    if (is_table) continue;
+    const std::optional<double> share = ExpertShareOf(model, item);
+    const auto read =
+        static_cast<int64_t>(static_cast<double>(prepared.matrix_bytes) * share.value_or(1.0));
+    out.decode_bytes += read;
+    if (!share) continue;
+    out.expert_bytes += prepared.matrix_bytes;
+    out.expert_decode_bytes += read;
   }
   return out;
 }

@@ -19,8 +19,10 @@ struct RecipeSize {
   double bits_per_weight = 0;  // of everything
   double matrix_bits = 0;      // of the matrices that are quantized
   int64_t file_bytes = 0;
-  int64_t prepared_bytes = 0;  // norms and the like included
-  int64_t decode_bytes = 0;    // of weights that a token reads
+  int64_t prepared_bytes = 0;       // norms and the like included
+  int64_t decode_bytes = 0;         // of weights that a token reads
+  int64_t expert_bytes = 0;         // of prepared_bytes: routed experts
+  int64_t expert_decode_bytes = 0;  // of decode_bytes
 };
 
 // Most bits of the matrices first, then of everything; each size once. backend: Backend::Sizing.

@@ -48,6 +48,10 @@ TEST(RecipeSizes, AreThoseOfTheConversions) {
       EXPECT_NEAR(static_cast<double>(size.prepared_bytes), expected, 0.03 * expected);
       const auto decode = static_cast<double>(after->model->decode_bytes());
       EXPECT_NEAR(static_cast<double>(size.decode_bytes), decode, 0.05 * decode + 8192);
+      const auto experts = static_cast<double>(after->model->expert_bytes());
+      EXPECT_NEAR(static_cast<double>(size.expert_bytes), experts, 0.03 * experts);
+      EXPECT_NEAR(static_cast<double>(size.expert_decode_bytes),
+                  experts * after->model->expert_share(), 0.03 * experts);
     }
   }
   std::filesystem::remove_all(folder);

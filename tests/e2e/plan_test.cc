@@ -71,6 +71,23 @@ TEST(Plan, WhatDoesNotFitSaysByHowMuchAndWhatWould) {
   }
 }
 
+TEST(Plan, ASmallerCacheIsNamedWhereItHelpsAndThenItDoes) {
+  const std::string command = "plan --json --parallel 64 --model " TQ_TEST_DATA "/models/llama ";
+  const Json all = ParseOut(RunProgram(command));
+  const auto peak = all["projection"]["peak_bytes"].get<double>();
+  const auto cache = all["projection"]["kv_bytes"].get<double>();
+  const std::string limit = fmt::format("--memory-gb {:.6f} ", 1e-9 * (peak - 0.3 * cache));
+  const Outcome refused = RunProgram(command + limit);
+  EXPECT_EQ(CheckError({refused.exit_code, "", refused.err}, 1,
+                       {"too much", "--kv-type int8/tq4 makes it fit"}),
+            "");
+  const Outcome followed = RunProgram(command + limit + "--kv-type int8/tq4");
+  ASSERT_EQ(followed.exit_code, 0) << followed.err;
+  EXPECT_EQ(ParseOut(followed)["flags"]["kv_type"], "int8/tq4");
+  // Without a lack there is no advice.
+  EXPECT_EQ(all["warnings"].dump().find("--kv-type"), std::string::npos);
+}
+
 // LD-12: damaged index, missing shards, a mistyped path.
 TEST(Plan, LD12_IncompleteIsNeverCalledAFit) {
   const TempFolder folder;
@@ -126,6 +143,11 @@ TEST(Plan, OtherMachinesAndConversions) {
   for (const Json& recipe : json["recipes"]) {
     EXPECT_NE(recipe["quality"], "") << recipe;
     EXPECT_LT(recipe["tokens_per_second_when_full"], recipe["tokens_per_second_at_most"]);
+    // So small experts all have room, and another machine's disk is not known.
+    EXPECT_NEAR(recipe["if_streamed"]["least_bytes"].get<double>(),
+                recipe["peak_bytes"].get<double>(), 1.0);
+    EXPECT_GT(recipe["if_streamed"]["budget_bytes"], 0);
+    EXPECT_TRUE(recipe["if_streamed"]["tokens_per_second_at_most"].is_null());
   }
   EXPECT_EQ(RunProgram("plan --machine-name vax --model " + kDemo).exit_code, 2);
 }
