@@ -13,9 +13,9 @@
 namespace tq {
 
 struct RecipeSize {
-  std::string name;            // for convert --recipe; "" for the checkpoint as it is
-  std::string text;            // what it is for
-  std::string quality;         // what so few bits cost, in a few words
+  std::string name = {};       // for convert --recipe; "" for the checkpoint as it is
+  std::string text = {};       // what it is for
+  std::string quality = {};    // what so few bits cost, in a few words
   double bits_per_weight = 0;  // of everything
   double matrix_bits = 0;      // of the matrices that are quantized
   int64_t file_bytes = 0;
