@@ -96,7 +96,8 @@ std::string ReportText(const std::string& source, const std::string& output,
                                 Bytes(width.bytes))});
   }
   for (const DryRunReport::Kept& entry : report.kept) {
-    rows.push_back({"float", fmt::format("{} tensors", entry.tensors),
+    rows.push_back({"float",
+                    fmt::format("{} tensor{}", entry.tensors, entry.tensors == 1 ? "" : "s"),
                     fmt::format("{}; {}", Bytes(entry.bytes), entry.reason)});
   }
   return FormatTable(rows, {});

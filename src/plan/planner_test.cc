@@ -37,25 +37,38 @@ ProgramSize SizeOfProgram(const SizedModel& sized) {
           .vocab_size = sized.model->spec().vocab_size};
 }
 
-// Greedy answers to as many prompts as the engine takes at a time, each as long as the window.
-void FillWindows(Engine& engine, int64_t vocab_size) {
+GenerateRequest Greedy(int64_t length, int64_t vocab_size, int salt) {
+  GenerateRequest request;
+  for (int64_t i = 0; i < length; ++i) {
+    request.prompt.push_back(static_cast<int32_t>((i * 37 + salt * 11 + 3) % vocab_size));
+  }
+  request.max_tokens = 8;
+  return request;
+}
+
+void Finish(TokenStream& stream) {
+  while (stream.Next()) {
+  }
+  EXPECT_TRUE(stream.status().ok()) << stream.status().message();
+}
+
+// Greedy answers to prompts that use everything: short ones until every place for a state has had
+// one, then as many as the engine takes at a time, each as long as the window.
+void FillEngine(Engine& engine, int64_t vocab_size) {
   const EngineOptions& options = engine.options();
+  for (int i = 0; i < 2 * static_cast<int>(options.state_checkpoints); ++i) {
+    const int64_t length = std::min<int64_t>(options.max_context - 8, kPageTokens + 16);
+    auto stream = engine.Submit(Greedy(length, vocab_size, i));
+    ASSERT_TRUE(stream.ok()) << stream.status().message();
+    Finish(**stream);
+  }
   std::vector<std::shared_ptr<TokenStream>> streams;
   for (int s = 0; s < options.max_sequences; ++s) {
-    GenerateRequest request;
-    for (int64_t i = 0; i < options.max_context - 8; ++i) {
-      request.prompt.push_back(static_cast<int32_t>((i * 37 + s * 11 + 3) % vocab_size));
-    }
-    request.max_tokens = 8;
-    auto stream = engine.Submit(std::move(request));
+    auto stream = engine.Submit(Greedy(options.max_context - 8, vocab_size, 1000 + s));
     ASSERT_TRUE(stream.ok()) << stream.status().message();
     streams.push_back(std::move(*stream));
   }
-  for (const auto& stream : streams) {
-    while (stream->Next()) {
-    }
-    EXPECT_TRUE(stream->status().ok()) << stream->status().message();
-  }
+  for (const auto& stream : streams) Finish(*stream);
 }
 
 // The planned and the measured need of an engine that is full. context: 0: the model's own.
@@ -82,7 +95,7 @@ void Compare(const WeightSource& source, Backend& backend, int64_t context, int 
   if (!ResetPeak()) GTEST_SKIP() << "the system does not reset the peak";
   auto engine = Engine::Create(**model, backend, plan->options);
   ASSERT_TRUE(engine.ok()) << engine.status().message();
-  FillWindows(**engine, memory.vocab_size);
+  FillEngine(**engine, memory.vocab_size);
   const int64_t measured = StatusBytes("VmHWM") - before;
   // Without the program itself, which the test has as well.
   const int64_t planned = plan->engine.total() + plan->program - ProgramBytes({.num_threads = 1});
