@@ -16,6 +16,8 @@ namespace {
 
 // The experts of a step may get other numbers of rows: arrays end at other multiples of 64 bytes.
 constexpr int64_t kRounding = int64_t{64} << 10;
+// Most steps need less; what is not touched costs nothing.
+constexpr size_t kAddressSpace = size_t{256} << 20;
 
 // The last tokens of a full sequence: what indexers hold grows with the position.
 void AddSequence(const StepShape& shape, int64_t num_tokens, StepPlan& plan) {
@@ -50,14 +52,17 @@ Result<int64_t> MeasureWorkspace(const Model& model, Backend& backend, const KvS
     return OutOfMemory(fmt::format("expected memory for the logits of {} sequences, found none",
                                    shape.max_sequences));
   }
+  // One block, whose peak is what is needed and not what several blocks leave unused.
   Scratch scratch;
+  const bool reserved = scratch.Reserve(kAddressSpace);
   StepContext step{
       .backend = sizing ? *sizing : backend, .scratch = scratch, .plan = plan, .ropes = {}};
   model.Forward(step, cache, logits.get());
-  // Again in one block, whose peak is what is needed and not what several blocks leave unused.
-  scratch.Reset();
-  step.ropes.clear();
-  model.Forward(step, cache, logits.get());
+  if (!reserved || scratch.capacity_bytes() > kAddressSpace) {
+    scratch.Reset();
+    step.ropes.clear();
+    model.Forward(step, cache, logits.get());
+  }
   return static_cast<int64_t>(scratch.peak_bytes()) + kRounding;
 }
 
