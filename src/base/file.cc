@@ -65,8 +65,10 @@ MappedFile::~MappedFile() {
 
 void MappedFile::DropPages(std::span<const std::byte> range) const {
   const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const uintptr_t begin = (reinterpret_cast<uintptr_t>(range.data()) + page - 1) / page * page;
-  const uintptr_t end = reinterpret_cast<uintptr_t>(range.data() + range.size()) / page * page;
+  // Outwards: a neighbour on the same page is read again from the page cache if it is wanted.
+  const uintptr_t begin = reinterpret_cast<uintptr_t>(range.data()) / page * page;
+  const uintptr_t end =
+      (reinterpret_cast<uintptr_t>(range.data() + range.size()) + page - 1) / page * page;
   if (end > begin) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 

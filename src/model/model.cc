@@ -1,5 +1,7 @@
 #include "model/model.h"
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
@@ -7,6 +9,17 @@
 #include "weights/need_recorder.h"
 
 namespace tq {
+
+namespace {
+
+// The order in which ModelParts reads a checkpoint: the head early.
+std::vector<TensorNeed> LoadOrder(const ModelSpec& spec, const WeightSource& source) {
+  std::vector<TensorNeed> needs = NeededTensors(spec, &source);
+  if (!spec.tie_word_embeddings) std::rotate(needs.begin() + 1, needs.end() - 1, needs.end());
+  return needs;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<const Model>> Model::Load(const WeightSource& source, Backend& backend,
                                                  LoadProgress progress, void* context) {
@@ -20,6 +33,7 @@ Result<std::unique_ptr<const Model>> Model::Load(const WeightSource& source, Bac
     report = [progress, context](int64_t done, int64_t total) { progress(context, done, total); };
   }
   WeightLoader loader(source, backend, ConfigRotates(config), report);
+  loader.Expect(LoadOrder(spec, source));
   TQ_ASSIGN_OR_RETURN(std::unique_ptr<const Model> model, LoadFrom(std::move(spec), loader));
   TQ_RETURN_IF_ERROR(loader.CheckAllUsed(tied));
   return model;

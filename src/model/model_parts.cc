@@ -86,6 +86,15 @@ Result<ModelParts> ModelParts::Load(const ModelSpec& spec, TensorLoader& loader)
   ModelParts parts;
   TQ_ASSIGN_OR_RETURN(parts.embed, loader.Matrix("model.embed_tokens.weight", spec.vocab_size,
                                                  spec.hidden_size, TensorRole::kEmbedding));
+  const auto load_head = [&]() -> Status {
+    if (spec.tie_word_embeddings) return Status::Ok();
+    TQ_ASSIGN_OR_RETURN(parts.lm_head, loader.Matrix("lm_head.weight", spec.vocab_size,
+                                                     spec.hidden_size, TensorRole::kLinear));
+    return Status::Ok();
+  };
+  // Last in the order of the forward pass, but early in memory: its stored form, by far the
+  // largest, is then not there beside everything else.
+  if (loader.reads()) TQ_RETURN_IF_ERROR(load_head());
   if (spec.per_layer_input > 0) {
     TQ_ASSIGN_OR_RETURN(parts.per_layer, PerLayerEmbedding::Load(spec, loader));
   }
@@ -110,10 +119,7 @@ Result<ModelParts> ModelParts::Load(const ModelSpec& spec, TensorLoader& loader)
     TQ_ASSIGN_OR_RETURN(parts.final_norm,
                         Norm::Load(spec.head.norm, "model.norm.weight", spec.hidden_size, loader));
   }
-  if (!spec.tie_word_embeddings) {
-    TQ_ASSIGN_OR_RETURN(parts.lm_head, loader.Matrix("lm_head.weight", spec.vocab_size,
-                                                     spec.hidden_size, TensorRole::kLinear));
-  }
+  if (!loader.reads()) TQ_RETURN_IF_ERROR(load_head());
   return parts;
 }
 

@@ -20,8 +20,25 @@ WeightLoader::WeightLoader(const WeightSource& source, Backend& backend, bool co
     total_bytes_ += static_cast<int64_t>(tensor.bytes.size());
 }
 
+void WeightLoader::Expect(const std::vector<TensorNeed>& needs) {
+  constexpr std::string_view kWeight = ".weight";
+  std::vector<std::span<const std::byte>> ranges;
+  for (const TensorNeed& need : needs) {
+    if (need.mapped) continue;
+    if (!need.name.ends_with(kWeight)) {
+      const SourceTensor* tensor = source_.Find(need.name);
+      if (tensor != nullptr) ranges.push_back(tensor->bytes);
+      continue;
+    }
+    const std::string path = need.name.substr(0, need.name.size() - kWeight.size());
+    for (const SourceTensor* part : MatrixPartsOf(source_, path)) ranges.push_back(part->bytes);
+  }
+  read_ahead_ = std::make_unique<ReadAhead>(std::move(ranges));
+}
+
 void WeightLoader::Use(const SourceTensor& tensor) {
   used_.insert(tensor.name);
+  if (read_ahead_ != nullptr) read_ahead_->Used(tensor.bytes.size());
   done_bytes_ += static_cast<int64_t>(tensor.bytes.size());
   if (progress_) progress_(done_bytes_, total_bytes_);
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "base/read_ahead.h"
 #include "weights/matrix_tensors.h"
 #include "weights/row_table.h"
 #include "weights/source.h"
@@ -26,6 +27,9 @@ class WeightLoader : public TensorLoader {
   WeightLoader(const WeightSource& source, Backend& backend, bool config_rotates,
                std::function<void(int64_t, int64_t)> progress,
                MatrixValues values = MatrixValues::kAll);
+
+  // Has the files read ahead: `needs` will be asked for in this order, or nearly so.
+  void Expect(const std::vector<TensorNeed>& needs);
 
   Result<std::unique_ptr<Weight>> Matrix(const std::string& name, int64_t rows, int64_t cols,
                                          TensorRole role) override;
@@ -70,6 +74,7 @@ class WeightLoader : public TensorLoader {
   int64_t float_bytes_ = 0;
   int64_t peak_bytes_ = 0;
   std::set<std::string, std::less<>> used_;
+  std::unique_ptr<ReadAhead> read_ahead_;  // or null
 };
 
 }  // namespace tq

@@ -72,6 +72,15 @@ Status ReadTurbo(const WeightSource& source, const std::string& path, int64_t ro
 
 }  // namespace
 
+std::vector<const SourceTensor*> MatrixPartsOf(const WeightSource& source,
+                                               const std::string& path) {
+  std::vector<const SourceTensor*> out;
+  for (const char* part : kParts) {
+    if (const SourceTensor* tensor = source.Find(path + part)) out.push_back(tensor);
+  }
+  return out;
+}
+
 Result<MatrixTensors> ReadMatrix(const WeightSource& source, const std::string& path, int64_t rows,
                                  int64_t cols, bool config_rotates, MatrixValues values) {
   constexpr int64_t kMaxSide = std::numeric_limits<int32_t>::max();
@@ -106,9 +115,7 @@ Result<MatrixTensors> ReadMatrix(const WeightSource& source, const std::string& 
     out.copied_bytes =
         static_cast<int64_t>(out.weights.size() + out.scales.size() + out.biases.size());
   }
-  for (const char* part : kParts) {
-    if (const SourceTensor* tensor = source.Find(path + part)) out.parts.push_back(tensor);
-  }
+  out.parts = MatrixPartsOf(source, path);
   return out;
 }
 

@@ -41,6 +41,9 @@ Result<MatrixTensors> ReadMatrix(const WeightSource& source, const std::string& 
                                  int64_t cols, bool config_rotates,
                                  MatrixValues values = MatrixValues::kAll);
 
+// What lies in `source` for a matrix `path`, the weight first; nothing is checked.
+std::vector<const SourceTensor*> MatrixPartsOf(const WeightSource& source, const std::string& path);
+
 // All weights [rows, cols] as f32, a rotation undone.
 std::vector<float> MatrixFloats(const StoredMatrix& matrix);
 

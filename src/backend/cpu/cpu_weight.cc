@@ -12,7 +12,8 @@ namespace tq {
 namespace {
 
 constexpr size_t kAlign = 64;
-constexpr size_t kChunkBytes = size_t{64} << 20;
+// Address space, committed when touched. Long chunks: the last huge page of each is used in part.
+constexpr size_t kChunkBytes = size_t{1} << 30;
 
 size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
@@ -21,9 +22,11 @@ size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * u
 Result<WeightArena::Block> WeightArena::Allocate(size_t bytes) {
   const size_t needed = RoundUp(bytes, kAlign);
   if (chunk_ == nullptr || chunk_->size() - used_ < needed) {
-    TQ_ASSIGN_OR_RETURN(Buffer buffer,
-                        Buffer::Allocate(std::max(needed, kChunkBytes), /*huge_pages=*/true));
-    chunk_ = std::make_shared<const Buffer>(std::move(buffer));
+    Result<Buffer> buffer = Buffer::Allocate(std::max(needed, kChunkBytes), /*huge_pages=*/true);
+    // Systems that count address space as memory may have just enough.
+    if (!buffer.ok()) buffer = Buffer::Allocate(needed, /*huge_pages=*/true);
+    TQ_RETURN_IF_ERROR(buffer.status());
+    chunk_ = std::make_shared<const Buffer>(std::move(buffer).value());
     used_ = 0;
   }
   Block block{chunk_, chunk_->data() + used_};
