@@ -65,10 +65,14 @@ MappedFile::~MappedFile() {
 
 void MappedFile::DropPages(std::span<const std::byte> range) const {
   const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-  // Outwards: a neighbour on the same page is read again from the page cache if it is wanted.
-  const uintptr_t begin = reinterpret_cast<uintptr_t>(range.data()) / page * page;
+  // A touched page brings its neighbours along (fault-around): they go too. Who still wants one gets
+  // it from the page cache.
+  constexpr uintptr_t kAround = 64 << 10;
+  const auto first = reinterpret_cast<uintptr_t>(data_);
+  const auto at = reinterpret_cast<uintptr_t>(range.data());
+  const uintptr_t begin = std::max(first, at - std::min(at, kAround)) / page * page;
   const uintptr_t end =
-      (reinterpret_cast<uintptr_t>(range.data() + range.size()) + page - 1) / page * page;
+      (std::min(first + size_, at + range.size() + kAround) + page - 1) / page * page;
   if (end > begin) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 

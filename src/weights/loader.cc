@@ -167,6 +167,7 @@ Result<std::vector<float>> WeightLoader::Floats(const std::string& name, const S
   TQ_ASSIGN_OR_RETURN(std::vector<float> values, ReadFloats(*tensor));
   TQ_RETURN_IF_ERROR(CheckFinite(*tensor));
   Use(*tensor);
+  source_.DropPages(*tensor);
   return values;
 }
 
