@@ -1,11 +1,17 @@
-// Matmul speed of every backend choice of this machine. A few tokens: many matrices in turn, beyond
-// any cache, so that weights come from memory as in a model; each row states its share of the read
-// bandwidth measured in the same way around it. Many tokens: multiply-adds per second.
+// Matmul speed of every backend choice of this machine, in every format, at the shapes of real
+// models. A few tokens: many matrices in turn, beyond any cache, so that weights come from memory
+// as in a model; each row states its share of the read bandwidth measured in the same way around
+// it. Many tokens: multiply-adds per second, and the share of what the instruction does from
+// registers. Results are compared with the ref backend, bit for bit, before anything is timed.
 //   matmul_bench --benchmark_filter='avx512/.*/M:1/'
+//   matmul_bench --benchmark_filter='amx/threads:2/turbo[234]-g64/M:(1|4)/'
 // "fast" figures are those of the fastest tenth of the calls: on a busy machine the mean says
-// little.
+// little. "of_one" is the time of a call beside that of one token, timed before in the same run.
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,17 +19,18 @@
 #include <benchmark/benchmark.h>
 
 #include "backend/backend.h"
+#include "backend/cpu/isa.h"
 #include "backend/test_matrix.h"
 #include "base/threads.h"
+#include "peak_rate.h"
 
 namespace tq {
 namespace {
 
-constexpr int64_t kColumns = 4096;
-constexpr int64_t kMatrixBytes = int64_t{16} << 20;
-constexpr int64_t kNumMatrices = 48;
-constexpr int64_t kPrefillRows = 4096;
+constexpr int64_t kCallBytes = int64_t{16} << 20;
+constexpr int64_t kTotalBytes = 48 * kCallBytes;
 constexpr int64_t kPrefillTokens = 256;
+constexpr int64_t kCheckedRows = 48;
 
 double Seconds(const std::chrono::steady_clock::time_point& begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -34,22 +41,20 @@ double FastTenth(std::vector<double> seconds) {
   return seconds[seconds.size() / 10];
 }
 
-// Bytes per second that `threads` threads read from 2 MiB pages, in pieces of kMatrixBytes.
+// Bytes per second that `threads` threads read from 2 MiB pages, in pieces of kCallBytes.
 double ReadBandwidth(int threads) {
   static const Buffer buffer = [] {
-    Buffer memory =
-        std::move(Buffer::Allocate(kNumMatrices * kMatrixBytes, /*huge_pages=*/true)).value();
-    for (int64_t i = 0; i < kNumMatrices * kMatrixBytes; i += 4096) memory.data()[i] = std::byte{1};
+    Buffer memory = std::move(Buffer::Allocate(kTotalBytes, /*huge_pages=*/true)).value();
+    for (int64_t i = 0; i < kTotalBytes; i += 4096) memory.data()[i] = std::byte{1};
     return memory;
   }();
   ThreadPool pool(threads);
   std::vector<uint64_t> sums(static_cast<size_t>(threads) * 8);
   std::vector<double> seconds;
-  for (int64_t piece = 0; piece < 2 * kNumMatrices; ++piece) {
-    const auto* words =
-        reinterpret_cast<const uint64_t*>(buffer.data() + piece % kNumMatrices * kMatrixBytes);
+  for (int64_t at = 0; at < kTotalBytes; at += kCallBytes) {
+    const auto* words = reinterpret_cast<const uint64_t*>(buffer.data() + at);
     const auto begin = std::chrono::steady_clock::now();
-    pool.ParallelFor(kMatrixBytes / 64, 1, [&](int64_t first, int64_t last, int thread) {
+    pool.ParallelFor(kCallBytes / 64, 1, [&](int64_t first, int64_t last, int thread) {
       uint64_t sum[8] = {};
       for (int64_t line = first; line < last; ++line) {
         __builtin_prefetch(words + line * 8 + 512);
@@ -60,7 +65,7 @@ double ReadBandwidth(int threads) {
     seconds.push_back(Seconds(begin));
   }
   benchmark::DoNotOptimize(sums.data());
-  return static_cast<double>(kMatrixBytes) / FastTenth(seconds);
+  return static_cast<double>(kCallBytes) / FastTenth(seconds);
 }
 
 struct Kind {
@@ -68,39 +73,67 @@ struct Kind {
   int width;  // TurboQuant: entries of the codebook; affine: bits
   int group;
   CodecId codec;
-  double row_bytes;
 };
 
 constexpr Kind kKinds[] = {
-    {"turbo2-g64", 4, 64, CodecId::kTurboQuant, kColumns / 4.0 + kColumns / 32.0},
-    {"turbo3-g64", 8, 64, CodecId::kTurboQuant, kColumns * 3 / 8.0 + kColumns / 32.0},
-    {"turbo4-g64", 16, 64, CodecId::kTurboQuant, kColumns / 2.0 + kColumns / 32.0},
-    {"bf16", 0, 1, CodecId::kBf16, kColumns * 2.0},
-    {"q4_0", 0, 32, CodecId::kQ4_0, kColumns / 32 * 18.0},
-    {"q8_0", 0, 32, CodecId::kQ8_0, kColumns / 32 * 34.0},
-    {"q4_k", 0, 32, CodecId::kQ4K, kColumns / 256 * 144.0},
-    {"q6_k", 0, 16, CodecId::kQ6K, kColumns / 256 * 210.0},
-    {"affine4-g64", 4, 64, CodecId::kAffine, kColumns / 2.0 + kColumns / 16.0},
-    {"affine8-g64", 8, 64, CodecId::kAffine, kColumns + kColumns / 16.0},
-    {"mxfp4", 0, 32, CodecId::kMxfp4, kColumns / 32 * 17.0},
+    {"turbo2-g64", 4, 64, CodecId::kTurboQuant},
+    {"turbo3-g64", 8, 64, CodecId::kTurboQuant},
+    {"turbo4-g64", 16, 64, CodecId::kTurboQuant},
+    {"bf16", 0, 1, CodecId::kBf16},
+    {"q4_0", 0, 32, CodecId::kQ4_0},
+    {"q8_0", 0, 32, CodecId::kQ8_0},
+    {"q4_k", 0, 32, CodecId::kQ4K},
+    {"q6_k", 0, 16, CodecId::kQ6K},
+    {"affine4-g64", 4, 64, CodecId::kAffine},
+    {"affine8-g64", 8, 64, CodecId::kAffine},
+    {"mxfp4", 0, 32, CodecId::kMxfp4},
 };
 
-TestMatrix MakeMatrix(const Kind& kind, int64_t rows) {
+// One call: `count` matrices [rows, cols] over one input, as q, k, v or a token's experts.
+struct ModelShape {
+  const char* name;  // "": as many rows as make kCallBytes
+  int64_t rows;
+  int64_t cols;
+  int count;
+};
+
+constexpr ModelShape kShapes[] = {
+    {"", 0, 4096, 1},
+    {"llama3-8b.gate_up", 14336, 4096, 2},
+    {"llama3-8b.down", 4096, 14336, 1},
+    {"llama3-8b.q", 4096, 4096, 1},
+    {"llama3-8b.kv", 1024, 4096, 2},
+    {"qwen3-4b.gate_up", 9728, 2560, 2},
+    {"qwen3-4b.down", 2560, 9728, 1},
+    {"qwen3-4b.q", 4096, 2560, 1},
+    {"qwen3-4b.o", 2560, 4096, 1},
+    {"qwen3-4b.kv", 1024, 2560, 2},
+    {"qwen3.6-35b-a3b.experts.gate_up", 512, 2048, 16},
+    {"qwen3.6-35b-a3b.experts.down", 2048, 512, 8},
+};
+
+TestMatrix MakeMatrix(const Kind& kind, int64_t rows, int64_t cols) {
   if (kind.codec == CodecId::kTurboQuant) {
-    return TestMatrix::Turbo(kind.width, kind.group, Transform::kHadamard, rows, kColumns, 1);
+    return TestMatrix::Turbo(kind.width, kind.group, Transform::kHadamard, rows, cols, 1);
   }
   if (kind.codec == CodecId::kAffine) {
     return TestMatrix::Groups({CodecId::kAffine, kind.width, kind.group}, DType::kBf16, true, 1,
-                              rows, kColumns, 1);
+                              rows, cols, 1);
   }
-  return TestMatrix::Block(kind.codec, rows, kColumns, 1);
+  return TestMatrix::Block(kind.codec, rows, cols, 1);
 }
 
 struct Case {
   Kind kind;
+  ModelShape shape;
   BackendChoice choice;
   int threads;
   bool prefill;
+  // Of everything but the number of tokens.
+  std::string Key() const {
+    return choice.isa + "/threads:" + std::to_string(threads) + "/" + kind.name + "/" + shape.name +
+           (prefill ? "prefill" : "");
+  }
 };
 
 // The matrices of one case are kept: neighbouring rows of the table share them.
@@ -108,44 +141,95 @@ struct Prepared {
   std::string key;
   std::unique_ptr<Backend> backend;
   std::vector<std::unique_ptr<Weight>> weights;
+  std::unique_ptr<Backend> ref;
+  std::unique_ptr<Weight> checked;  // the first kCheckedRows rows, by ref
+  double one_token = 0;             // seconds of a call
 };
 
-const Prepared& Prepare(const Case& c) {
+Prepared& Prepare(const Case& c) {
   static Prepared prepared;
-  const std::string key =
-      c.kind.name + c.choice.isa + std::to_string(c.threads) + (c.prefill ? "prefill" : "decode");
-  if (prepared.key == key) return prepared;
-  prepared.weights.clear();
+  if (prepared.key == c.Key()) return prepared;
+  prepared = {};
   BackendOptions options;
   options.num_threads = c.threads;
   options.isa = c.choice.isa;
   prepared.backend = std::move(MakeBackend(c.choice.backend, options)).value();
-  const int64_t rows =
-      c.prefill ? kPrefillRows
-                : static_cast<int64_t>(static_cast<double>(kMatrixBytes) / c.kind.row_bytes);
-  const TestMatrix matrix = MakeMatrix(c.kind, rows);
-  for (int64_t i = 0; i < (c.prefill ? 1 : kNumMatrices); ++i) {
+  const ModelShape& shape = c.shape;
+  const int64_t probe = MakeMatrix(c.kind, 16, shape.cols).stored().stored_bytes() / 16;
+  const int64_t rows = shape.rows != 0 ? shape.rows : c.prefill ? 4096 : kCallBytes / probe;
+  const TestMatrix matrix = MakeMatrix(c.kind, rows, shape.cols);
+  const int64_t calls = c.prefill ? 1 : 1 + kTotalBytes / (shape.count * rows * probe);
+  for (int64_t i = 0; i < calls * shape.count; ++i) {
     prepared.weights.push_back(std::move(prepared.backend->Prepare(matrix.stored())).value());
   }
-  prepared.key = key;
+  prepared.ref = std::move(MakeBackend("ref", {})).value();
+  StoredMatrix first = matrix.stored();
+  first.rows = std::min(rows, kCheckedRows);
+  prepared.checked = std::move(prepared.ref->Prepare(first)).value();
+  prepared.key = c.Key();
   return prepared;
 }
 
+// y of the first matrix has the bits that ref gives.
+bool MatchesRef(const Prepared& prepared, const std::vector<float>& x, const float* y,
+                int64_t num_tokens) {
+  const int64_t rows = prepared.checked->rows();
+  std::vector<float> expected(static_cast<size_t>(num_tokens * rows));
+  const MatMulArgs args{prepared.checked.get(), x.data(), nullptr, expected.data(), num_tokens};
+  Scratch scratch;
+  prepared.ref->MatMul({&args, 1}, scratch);
+  for (int64_t m = 0; m < num_tokens; ++m) {
+    if (std::memcmp(y + m * prepared.weights[0]->rows(), expected.data() + m * rows,
+                    static_cast<size_t>(rows) * sizeof(float)) != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Speeds of the machine that the figures stand beside, measured once.
+struct Machine {
+  double read_bandwidth;  // GB/s
+  double int8_rate;       // GMAC/s
+  double f32_rate;
+};
+
+const Machine& MachineOf(const std::string& isa, int threads) {
+  static std::map<std::pair<std::string, int>, Machine> known;
+  const auto [at, is_new] = known.try_emplace({isa, threads});
+  if (is_new) {
+    ThreadPool pool(threads);
+    const Isa which = IsaFromName(isa).value();
+    at->second = {ReadBandwidth(threads) * 1e-9, PeakInt8(which, pool), PeakF32(which, pool)};
+  }
+  return at->second;
+}
+
 void MatMul(benchmark::State& state, const Case& c, int64_t num_tokens) {
-  const Prepared& prepared = Prepare(c);
+  Prepared& prepared = Prepare(c);
   const int64_t rows = prepared.weights[0]->rows();
-  const std::vector<float> x = RandomFloats(num_tokens * kColumns, 1);
-  std::vector<float> y(static_cast<size_t>(num_tokens * rows));
+  const int64_t cols = c.shape.cols;
+  const auto count = static_cast<size_t>(c.shape.count);
+  const std::vector<float> x = RandomFloats(num_tokens * cols, 1);
+  std::vector<std::vector<float>> y(count);
+  for (auto& one : y) one.resize(static_cast<size_t>(num_tokens * rows));
   Scratch scratch;
   const auto call = [&](size_t i) {
-    const MatMulArgs args{prepared.weights[i % prepared.weights.size()].get(), x.data(), nullptr,
-                          y.data(), num_tokens};
+    std::vector<MatMulArgs> args;
+    for (size_t j = 0; j < count; ++j) {
+      const Weight* weight = prepared.weights[(i * count + j) % prepared.weights.size()].get();
+      args.push_back({weight, x.data(), nullptr, y[j].data(), num_tokens});
+    }
     const auto begin = std::chrono::steady_clock::now();
-    prepared.backend->MatMul({&args, 1}, scratch);
+    prepared.backend->MatMul(args, scratch);
     return Seconds(begin);
   };
   call(0);
   scratch.Reset();
+  if (!MatchesRef(prepared, x, y[0].data(), num_tokens)) {
+    state.SkipWithError("the result differs from ref");
+    return;
+  }
   const double before = c.prefill ? 0 : ReadBandwidth(c.threads);
   std::vector<double> seconds;
   for (auto _ : state) {
@@ -153,23 +237,36 @@ void MatMul(benchmark::State& state, const Case& c, int64_t num_tokens) {
     state.SetIterationTime(seconds.back());
   }
   const double fast = FastTenth(seconds);
-  state.counters["fast_GMAC/s"] = static_cast<double>(rows * kColumns * num_tokens) / fast * 1e-9;
-  if (c.prefill) return;
+  const double work = static_cast<double>(rows * cols * num_tokens) * static_cast<double>(count);
+  state.counters["fast_GMAC/s"] = work / fast * 1e-9;
+  const Machine& machine = MachineOf(c.choice.isa, c.threads);
+  if (c.prefill) {
+    const double peak = c.kind.codec == CodecId::kBf16 ? machine.f32_rate : machine.int8_rate;
+    state.counters["peak_GMAC/s"] = peak;
+    state.counters["share_%"] = work / fast * 1e-9 / peak * 100;
+    return;
+  }
+  if (num_tokens == 1) prepared.one_token = fast;
+  if (prepared.one_token > 0) state.counters["of_one"] = fast / prepared.one_token;
   const double bandwidth = std::max(before, ReadBandwidth(c.threads));
-  const double rate = static_cast<double>(prepared.weights[0]->bytes()) / fast;
+  const double rate =
+      static_cast<double>(prepared.weights[0]->bytes()) * static_cast<double>(count) / fast;
   state.counters["fast_GB/s"] = rate * 1e-9;
   state.counters["read_GB/s"] = bandwidth * 1e-9;
   state.counters["share_%"] = rate / bandwidth * 100;
 }
 
-void Register(const Case& c, int64_t num_tokens, int iterations) {
+void Register(const Case& c, int64_t num_tokens) {
+  constexpr int kDecodeCalls = 96;
+  constexpr int kPrefillCalls = 20;
+  const std::string shape = c.shape.name[0] == 0 ? "" : "/" + std::string(c.shape.name);
   const std::string name = c.choice.isa + "/threads:" + std::to_string(c.threads) + "/" +
-                           c.kind.name + (c.prefill ? "/prefill:" : "/M:") +
+                           c.kind.name + shape + (c.prefill ? "/prefill:" : "/M:") +
                            std::to_string(num_tokens);
   benchmark::RegisterBenchmark(name.c_str(),
                                [=](benchmark::State& state) { MatMul(state, c, num_tokens); })
       ->UseManualTime()
-      ->Iterations(iterations);
+      ->Iterations(c.prefill ? kPrefillCalls : kDecodeCalls);
 }
 
 void RegisterAll() {
@@ -177,11 +274,29 @@ void RegisterAll() {
     if (choice.backend == "ref") continue;
     for (const int threads : {1, 2}) {
       for (const Kind& kind : kKinds) {
-        for (const int64_t num_tokens : {1, 2, 4, 8, 16}) {
-          Register({kind, choice, threads, /*prefill=*/false}, num_tokens, 2 * kNumMatrices);
+        for (const ModelShape& shape : kShapes) {
+          for (const int64_t num_tokens : {1, 2, 4, 8, 16}) {
+            Register({kind, shape, choice, threads, /*prefill=*/false}, num_tokens);
+          }
+          Register({kind, shape, choice, threads, /*prefill=*/true}, kPrefillTokens);
         }
-        Register({kind, choice, threads, /*prefill=*/true}, kPrefillTokens, 20);
       }
+    }
+  }
+}
+
+// The head of every table. Two threads read hardly more than one ("slow") or twice as much.
+void DescribeMachine() {
+  const double one = ReadBandwidth(1) * 1e-9;
+  const double two = ReadBandwidth(2) * 1e-9;
+  std::fprintf(stderr, "read: 1 thread %.1f GB/s, 2 threads %.1f GB/s (%s regime)\n", one, two,
+               two < 1.5 * one ? "slow" : "fast");
+  for (const BackendChoice& choice : AvailableBackends()) {
+    if (choice.backend == "ref") continue;
+    for (const int threads : {1, 2}) {
+      const Machine& machine = MachineOf(choice.isa, threads);
+      std::fprintf(stderr, "%s, %d threads, from registers: int8 %.0f GMAC/s, f32 %.0f GMAC/s\n",
+                   choice.isa.c_str(), threads, machine.int8_rate, machine.f32_rate);
     }
   }
 }
@@ -192,6 +307,7 @@ void RegisterAll() {
 int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  tq::DescribeMachine();
   tq::RegisterAll();
   benchmark::RunSpecifiedBenchmarks();
   return 0;
