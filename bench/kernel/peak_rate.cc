@@ -60,7 +60,7 @@ __attribute__((target("avx512f,avx512vnni"))) int64_t Int8Avx512(int64_t rounds)
     for (int c = 0; c < kChains; ++c) sums[c] = _mm512_dpbusd_epi32(sums[c], x, x);
   }
   for (int c = 1; c < kChains; ++c) sums[0] = _mm512_add_epi32(sums[0], sums[c]);
-  sink = _mm_cvtsi128_si32(_mm512_castsi512_si128(sums[0]));
+  sink = _mm512_cvtsi512_si32(sums[0]);
   return rounds * kChains * 64;
 }
 

@@ -94,6 +94,10 @@ struct Avx2 {
   static constexpr bool UnrollUnits(int tokens) { return tokens < 4; }
   template <int kBits>
   using Decoder = Avx2Decoder<kBits>;
+  template <int kBits>
+  TQ_INLINE void Prefetch(const std::byte* p) {
+    PrefetchAhead(p);
+  }
   // What the table's bytes leave out of each integer.
   TQ_INLINE int TableBase(const int8_t* integers) { return SmallestInteger(integers); }
 

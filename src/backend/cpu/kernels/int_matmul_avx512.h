@@ -90,37 +90,56 @@ struct Avx512 {
   using Vi = __m512i;
   using Vf = __m512;
   static constexpr int kRows = 16;
-  // Two tiles share the loads of q; with few tokens memory is slower, and likes one stream.
-  static constexpr int PartsAtOnce(int tokens) { return tokens < 5 ? 1 : 2; }
+  // One stream of codes: memory likes it, and from the cache two tiles that share q are no faster.
+  static constexpr int PartsAtOnce(int) { return 1; }
   // A dot has a latency of 4 or 5 cycles: a few sums alone would wait for themselves.
   static constexpr int ChainsPerSum(int tokens) { return tokens < 3 ? 2 : 1; }
   static constexpr bool UnrollUnits(int) { return true; }
   template <int kBits>
   using Decoder = Avx512Decoder<kBits>;
+
+  // Compilers gather the prefetches of several units in one place, and there are more of them than
+  // the first cache can wait for. Where these are most of a unit's loads they keep their places.
+  template <int kBits>
+  static constexpr bool InOrder() {
+    return kBits == 2 || kBits == 4;
+  }
+  // To the second cache from afar, to the first one from near by.
+  template <int kBits>
+  TQ_INLINE void Prefetch(const std::byte* p) {
+    if constexpr (InOrder<kBits>()) {
+      __builtin_prefetch(p + 6144, 0, 2);
+      __asm__ volatile("prefetcht0 %0" : : "m"(p[1024]));
+    } else {
+      if constexpr (kBits == 3) __builtin_prefetch(p + 8192, 0, 2);
+      PrefetchAhead(p);
+    }
+  }
+  // sum += w times the four bytes at q, in every lane. One instruction that reads memory: compilers
+  // make a load and a dot of it, and then only half as many units are under way at a time.
+  template <int kBits>
+  TQ_INLINE void DotFour(Vi& sum, Vi w, const int8_t* q) {
+    using Four = int32_t __attribute__((may_alias, aligned(1)));
+    const auto& four = *reinterpret_cast<const Four*>(q);
+    if constexpr (InOrder<kBits>()) {
+      __asm__ volatile("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(w), "m"(four));
+    } else {
+      __asm__("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(w), "m"(four));
+    }
+  }
   // What the table's bytes leave out of each integer.
   TQ_INLINE int TableBase(const int8_t* integers) { return SmallestInteger(integers); }
 
-  template <int kBits, int kM, int kParts, int kSums>
-  TQ_INLINE void DotUnit(const Decoder<kBits>& decoder, const std::byte* codes, int64_t stride,
-                         const int8_t* q, Vi (&acc)[kParts][kSums]) {
-    typename Decoder<kBits>::Unit unit[kParts];
-#pragma GCC unroll 2
-    for (int i = 0; i < kParts; ++i) unit[i] = decoder.Load(codes + i * stride);
+  template <int kBits, int kM, int kSums>
+  TQ_INLINE void DotUnit(const Decoder<kBits>& decoder, const std::byte* codes, int64_t,
+                         const int8_t* q, Vi (&acc)[1][kSums]) {
+    const typename Decoder<kBits>::Unit unit = decoder.Load(codes);
 #pragma GCC unroll 8
     for (int t = 0; t < UnitShape<kBits>::kSteps; ++t) {
-      Vi w[kParts];
-#pragma GCC unroll 2
-      for (int i = 0; i < kParts; ++i) w[i] = decoder.Step(unit[i], t);
+      const Vi w = decoder.Step(unit, t);
 #pragma GCC unroll 8
       for (int m = 0; m < kM; ++m) {
-        int32_t four;
-        __builtin_memcpy(&four, q + (t * kM + m) * 4, 4);
-        const Vi x = _mm512_set1_epi32(four);
-#pragma GCC unroll 2
-        for (int i = 0; i < kParts; ++i) {
-          Vi& sum = acc[i][t % ChainsPerSum(kM) * kM + m];
-          sum = _mm512_dpbusd_epi32(sum, w[i], x);
-        }
+        DotFour<kBits>(acc[0][t % ChainsPerSum(kM) * kM + m], w, q + (t * kM + m) * 4);
       }
     }
   }

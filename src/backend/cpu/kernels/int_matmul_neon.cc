@@ -93,6 +93,10 @@ struct Neon {
   static constexpr bool UnrollUnits(int tokens) { return tokens < 3; }
   template <int kBits>
   using Decoder = NeonDecoder<kBits>;
+  template <int kBits>
+  TQ_INLINE void Prefetch(const std::byte* p) {
+    PrefetchAhead(p);
+  }
   // What the table's bytes leave out of each integer.
   TQ_INLINE int TableBase(const int8_t*) { return 0; }
 

@@ -4,6 +4,7 @@
 //   Decoder<kBits>  Load(codes): the raw vectors of a unit; Step(unit, t): the table's bytes of
 //   step t DotUnit         adds all steps of a unit times the q of kM tokens to kM sums, each in
 //                   ChainsPerSum(kM) registers (1 or 2: odd steps to acc[kM + m])
+//   Prefetch<kBits> asks for codes that a later unit will want
 //   and the plain arithmetic that is used below
 // Included only by leaf files; everything is static or in their anonymous namespaces, because the
 // copies are compiled with different instruction sets.
@@ -34,6 +35,7 @@ struct Pass {
 
 // Code bytes ahead of the current ones: far enough for memory, near enough for the first cache.
 constexpr int64_t kPrefetchBytes = 2048;
+TQ_INLINE void PrefetchAhead(const std::byte* p) { __builtin_prefetch(p + kPrefetchBytes, 0, 3); }
 
 // Scales of the TurboQuant matrices: f16, beside the codes in memory. Both kinds of scales know how
 // far apart the parts of RowsPass are: pieces of one tile, or with 16 rows to a vector the same
@@ -167,8 +169,7 @@ __attribute__((noinline)) void RowsPass(const IntMatMulArgs& a, const Pass& pass
         for (int u = 0; u < kUnits; ++u) {
           const std::byte* unit = rows.codes + u * Shape::kVectors * 64;
 #pragma GCC unroll 3
-          for (int v = 0; v < Shape::kVectors; ++v)
-            __builtin_prefetch(unit + v * 64 + kPrefetchBytes, 0, 3);
+          for (int v = 0; v < Shape::kVectors; ++v) V::template Prefetch<kBits>(unit + v * 64);
           V::template DotUnit<kBits, kM>(decoder, unit, rows.code_stride,
                                          q + u * Shape::kSteps * 4 * kM, acc);
         }
