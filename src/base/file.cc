@@ -1,16 +1,20 @@
 #include "base/file.h"
 
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <mutex>
+#include <vector>
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <filesystem>
+#include "base/mapped_pages.h"
 
 namespace tq {
 namespace {
@@ -35,6 +39,16 @@ class Descriptor {
   int fd_;
 };
 
+// The open files, so that an address leads to its file.
+struct OpenFiles {
+  std::mutex mutex;
+  std::vector<const MappedFile*> files;
+};
+OpenFiles& AllOpenFiles() {
+  static auto* const files = new OpenFiles;  // never destroyed: files may outlive main
+  return *files;
+}
+
 Status SyncPath(const std::string& path, int flags) {
   const Descriptor fd(::open(path.c_str(), flags | O_CLOEXEC));
   if (fd.get() < 0 || ::fsync(fd.get()) != 0) return ErrnoStatus("cannot sync " + path, errno);
@@ -56,17 +70,26 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& pa
     if (memory == MAP_FAILED) return ErrnoStatus("cannot map " + path, errno);
     data = static_cast<const std::byte*>(memory);
   }
-  return std::shared_ptr<const MappedFile>(new MappedFile(path, data, size));
+  std::shared_ptr<const MappedFile> file(new MappedFile(path, data, size));
+  OpenFiles& all = AllOpenFiles();
+  const std::lock_guard lock(all.mutex);
+  all.files.push_back(file.get());
+  return file;
 }
 
 MappedFile::~MappedFile() {
+  {
+    OpenFiles& all = AllOpenFiles();
+    const std::lock_guard lock(all.mutex);
+    std::erase(all.files, this);
+  }
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
 void MappedFile::DropPages(std::span<const std::byte> range) const {
   const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-  // A touched page brings its neighbours along (fault-around): they go too. Who still wants one gets
-  // it from the page cache.
+  // A touched page brings its neighbours along (fault-around): they go too. Who still wants one
+  // gets it from the page cache.
   constexpr uintptr_t kAround = 64 << 10;
   const auto first = reinterpret_cast<uintptr_t>(data_);
   const auto at = reinterpret_cast<uintptr_t>(range.data());
@@ -74,6 +97,16 @@ void MappedFile::DropPages(std::span<const std::byte> range) const {
   const uintptr_t end =
       (std::min(first + size_, at + range.size() + kAround) + page - 1) / page * page;
   if (end > begin) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
+void DropMappedPages(std::span<const std::byte> bytes) {
+  OpenFiles& all = AllOpenFiles();
+  const std::lock_guard lock(all.mutex);
+  for (const MappedFile* file : all.files) {
+    const std::span<const std::byte> whole = file->bytes();
+    if (bytes.data() < whole.data() || bytes.data() >= whole.data() + whole.size()) continue;
+    return file->DropPages(bytes);
+  }
 }
 
 Result<std::string> ReadTextFile(const std::string& path, size_t max_bytes) {
@@ -88,7 +121,8 @@ Result<std::string> ReadTextFile(const std::string& path, size_t max_bytes) {
     if (n == 0) return out;
     out.append(buffer, static_cast<size_t>(n));
     if (out.size() > max_bytes) {
-      return Corrupt(path + ": expected at most " + std::to_string(max_bytes) + " bytes, found more");
+      return Corrupt(path + ": expected at most " + std::to_string(max_bytes) +
+                     " bytes, found more");
     }
   }
 }
@@ -140,7 +174,8 @@ Result<std::unique_ptr<StagedDirectory>> StagedDirectory::Create(const std::stri
   std::filesystem::create_directories(parent, error);
   if (error) return IoError("cannot create " + parent.string() + ": " + error.message());
   const std::string staging =
-      (parent / ("." + target.filename().string() + ".partial-" + std::to_string(::getpid()))).string();
+      (parent / ("." + target.filename().string() + ".partial-" + std::to_string(::getpid())))
+          .string();
   std::filesystem::remove_all(staging, error);
   if (::mkdir(staging.c_str(), 0755) != 0) return ErrnoStatus("cannot create " + staging, errno);
   return std::unique_ptr<StagedDirectory>(new StagedDirectory(target.string(), staging));

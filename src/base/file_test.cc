@@ -1,8 +1,12 @@
 #include "base/file.h"
 
+#include <filesystem>
+#include <numeric>
+
 #include <gtest/gtest.h>
 
-#include <filesystem>
+#include "base/mapped_pages.h"
+#include "base/memory.h"
 
 namespace tq {
 namespace {
@@ -23,6 +27,31 @@ TEST(MappedFile, MapsAndReportsErrors) {
   EXPECT_EQ(MappedFile::Open("/tmp").status().code(), StatusCode::kInvalidArgument);
   ASSERT_TRUE(WriteFile(path, "").ok());
   EXPECT_EQ((*MappedFile::Open(path))->bytes().size(), 0u);
+}
+
+int64_t Sum(std::span<const std::byte> bytes) {
+  return std::accumulate(bytes.begin(), bytes.end(), int64_t{0}, [](int64_t sum, std::byte b) {
+    return sum + std::to_integer<int64_t>(b);
+  });
+}
+
+// Only memory of a mapped file, which comes back as it was.
+TEST(MappedPages, ArePutAway) {
+  constexpr int64_t kBytes = int64_t{24} << 20;
+  const std::string path = Fresh("drop");
+  ASSERT_TRUE(WriteFile(path, std::string(kBytes, 'x')).ok());
+  auto file = MappedFile::Open(path);
+  ASSERT_TRUE(file.ok());
+  const std::span<const std::byte> bytes = (*file)->bytes();
+  EXPECT_EQ(Sum(bytes), kBytes * 'x');
+  const int64_t before = ResidentBytes();
+  DropMappedPages(bytes.subspan(1, kBytes - 2));
+  EXPECT_LT(ResidentBytes(), before - kBytes / 2);
+  EXPECT_EQ(Sum(bytes), kBytes * 'x');
+
+  const std::string own(kBytes, 'y');
+  DropMappedPages(std::as_bytes(std::span(own)));
+  EXPECT_EQ(Sum(std::as_bytes(std::span(own))), kBytes * 'y');
 }
 
 TEST(ReadTextFile, BoundsSize) {

@@ -42,9 +42,10 @@ Place PlaceOf(int64_t token, int64_t num_tokens) {
   return {first, token - first, std::min(kMaxTokensPerPass, num_tokens - first)};
 }
 
+// Of a group: at most 128 codes, so 16 bits hold the sum and a vector twice as many lanes.
 int32_t SumOf(const int8_t* codes, int64_t n) {
-  int32_t sum = 0;
-  for (int64_t k = 0; k < n; ++k) sum += codes[k];
+  int16_t sum = 0;
+  for (int64_t k = 0; k < n; ++k) sum = static_cast<int16_t>(sum + codes[k]);
   return sum;
 }
 

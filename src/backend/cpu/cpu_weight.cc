@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "backend/matrix_check.h"
+#include "base/mapped_pages.h"
 #include "codec/codec.h"
 #include "codec/group_scales.h"
 #include "tensor/half.h"
@@ -14,8 +15,19 @@ namespace {
 constexpr size_t kAlign = 64;
 // Address space, committed when touched. Long chunks: the last huge page of each is used in part.
 constexpr size_t kChunkBytes = size_t{1} << 30;
+// Stored bytes that a thread lays out before it lets go of them.
+constexpr int64_t kSourceBytes = int64_t{1} << 20;
 
 size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+// What is left over at the end of a thread's range goes when the whole tensor does.
+void DropSource(const StoredMatrix& stored, int64_t tile_begin, int64_t tile_end) {
+  const int64_t first = tile_begin * kTileRows;
+  const int64_t rows = std::min(tile_end * kTileRows, stored.rows) - first;
+  // The last row may end before row_bytes do.
+  const int64_t bytes = (rows - 1) * stored.row_bytes + stored.payload_bytes();
+  DropMappedPages({stored.data + first * stored.row_bytes, static_cast<size_t>(bytes)});
+}
 
 }  // namespace
 
@@ -157,7 +169,8 @@ void CpuWeight::FillTile(const StoredMatrix& stored, const FloatOps& ops, int64_
                             scales_ + tile * num_groups() * kTileRows, &ops);
     case Layout::kGridTiles:
       return RepackGridTile(stored, *grid_, tile,
-                            block_.data + tile * CodeTileBytes(layout_bits_, cols()), TileOf(tile));
+                            block_.data + tile * CodeTileBytes(layout_bits_, cols()), TileOf(tile),
+                            &ops);
     case Layout::kBlocks:
       break;
   }
@@ -165,8 +178,14 @@ void CpuWeight::FillTile(const StoredMatrix& stored, const FloatOps& ops, int64_
 
 void CpuWeight::Fill(const StoredMatrix& stored, const FloatOps& ops, ThreadPool& pool) {
   if (layout_ == Layout::kBlocks) return FillBlocks(stored, pool);
+  const int64_t at_once =
+      std::max<int64_t>(kSourceBytes / std::max<int64_t>(kTileRows * stored.row_bytes, 1), 1);
   pool.ParallelFor(num_tiles(), 1, [&](int64_t begin, int64_t end, int) {
-    for (int64_t tile = begin; tile < end; ++tile) FillTile(stored, ops, tile);
+    for (int64_t tile = begin; tile < end; ++tile) {
+      FillTile(stored, ops, tile);
+      const int64_t done = tile + 1 - begin;
+      if (done % at_once == 0) DropSource(stored, tile + 1 - at_once, tile + 1);
+    }
   });
 }
 

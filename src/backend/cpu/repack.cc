@@ -125,6 +125,40 @@ void StoreBase(float value, DType type, int64_t index, std::byte* out) {
   std::memcpy(out + index * 2, &bits, 2);
 }
 
+// Codes that lie in a row as TurboQuant's do, or a byte each, and scales that are kept as they are.
+bool KernelRepacks(const StoredMatrix& stored, const Grid& grid) {
+  const int bits = stored.format.bits;
+  return stored.format.codec == CodecId::kAffine && bits == LayoutBits(grid) && bits != 3;
+}
+
+// Scales [16 rows][groups] of kBytes each to [groups][16].
+template <size_t kBytes>
+void TransposeScales(const std::byte* rows, int64_t groups, std::byte* out) {
+  for (int64_t g = 0; g < groups; ++g) {
+    for (int64_t r = 0; r < kRows; ++r) {
+      std::memcpy(out + (g * kRows + r) * static_cast<int64_t>(kBytes),
+                  rows + (r * groups + g) * static_cast<int64_t>(kBytes), kBytes);
+    }
+  }
+}
+
+// 16 rows of an affine matrix that KernelRepacks.
+void RepackAffineTile(const StoredMatrix& stored, const Grid& grid, int64_t tile, std::byte* codes,
+                      const GridTile& scales, const FloatOps& ops) {
+  const int bits = stored.format.bits;
+  const std::byte* rows = stored.data + tile * kRows * stored.row_bytes;
+  if (bits == 8) {
+    ops.transpose_rows(rows, stored.row_bytes, stored.cols / 4, codes);
+  } else {
+    ops.repack_codes(rows, stored.row_bytes, 1 << bits, stored.cols, codes);
+  }
+  const int64_t groups = stored.cols / grid.group;
+  const auto transpose = grid.base_type == DType::kF32 ? TransposeScales<4> : TransposeScales<2>;
+  const int64_t first = tile * kRows * groups * (grid.base_type == DType::kF32 ? 4 : 2);
+  transpose(stored.scales + first, groups, scales.bases);
+  if (grid.has_min) transpose(stored.biases + first, groups, scales.min_bases);
+}
+
 }  // namespace
 
 int LayoutBits(int codebook_entries, int group) {
@@ -156,7 +190,10 @@ int LayoutBits(const Grid& grid) {
 }
 
 void RepackGridTile(const StoredMatrix& stored, const Grid& grid, int64_t tile, std::byte* codes,
-                    const GridTile& scales) {
+                    const GridTile& scales, const FloatOps* ops) {
+  if (ops != nullptr && (tile + 1) * kRows <= stored.rows && KernelRepacks(stored, grid)) {
+    return RepackAffineTile(stored, grid, tile, codes, scales, *ops);
+  }
   const int layout_bits = LayoutBits(grid);
   const int64_t groups = stored.cols / grid.group;
   const int64_t bases = groups / grid.base_groups;

@@ -41,8 +41,9 @@ struct GridTile {
   int8_t* factors;       // or null
   int8_t* min_factors;   // or null
 };
+// ops: as above.
 void RepackGridTile(const StoredMatrix& stored, const Grid& grid, int64_t tile, std::byte* codes,
-                    const GridTile& scales);
+                    const GridTile& scales, const FloatOps* ops);
 
 // out[n]: codes of row `row_in_tile` (0 - 15) of a packed tile; col and n are multiples of 32, or
 // end at K.
