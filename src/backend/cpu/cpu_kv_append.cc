@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 namespace tq {
 namespace {
@@ -98,7 +99,21 @@ void CpuKvAppend(const PackedKernels& kernels, const KvAppendArgs& args, ThreadP
                  std::span<KvRowWork> work) {
   const Appender appender(kernels, args);
   const int64_t heads = args.layout.num_kv_heads;
-  for (const SequencePlan& sequence : args.plan->sequences) {
+  const std::vector<SequencePlan>& sequences = args.plan->sequences;
+  // A token of each of several sequences: few operations, but all far from any cache.
+  if (sequences.size() > 1 && std::ranges::all_of(sequences, [](const SequencePlan& sequence) {
+        return sequence.num_tokens == 1;
+      })) {
+    const auto n = static_cast<int64_t>(sequences.size()) * heads;
+    pool.ParallelFor(n, 1, [&](int64_t begin, int64_t end, int thread) {
+      for (int64_t i = begin; i < end; ++i) {
+        appender.Append(sequences[static_cast<size_t>(i / heads)], 0, i % heads,
+                        work[static_cast<size_t>(thread)]);
+      }
+    });
+    return;
+  }
+  for (const SequencePlan& sequence : sequences) {
     const int64_t tokens = sequence.num_tokens;
     const int64_t n = appender.SharesBytes() ? heads : tokens;
     const bool alone = tokens * heads * appender.Cost() < kParallelCost;
