@@ -2,23 +2,12 @@
 
 #include <utility>
 
-#include <fmt/format.h>
-
+#include "api/session_outline.h"
 #include "plan/memory_plan.h"
 #include "weights/checkpoint_content.h"
 
 namespace tq {
 namespace {
-
-double Gb(int64_t bytes) { return static_cast<double>(bytes) * 1e-9; }
-
-Status CheckBudget(std::string_view what, int64_t bytes, int64_t memory_bytes) {
-  if (memory_bytes == 0 || bytes <= memory_bytes) return Status::Ok();
-  return OutOfMemory(
-      fmt::format("memory: expected at most {:.3f} GB (the given limit), found {:.3f} GB of {}: "
-                  "raise the limit or use a smaller checkpoint",
-                  Gb(memory_bytes), Gb(bytes), what));
-}
 
 void ReportProgress(void* context, int64_t done, int64_t total) {
   const auto& progress = *static_cast<const ModelSession::Progress*>(context);

@@ -4,6 +4,10 @@
 #include <charconv>
 #include <string>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #include "base/file.h"
 
 namespace tq {
@@ -63,6 +67,12 @@ SystemMemory ReadSystemMemory() {
 int64_t ResidentBytes() {
   const int64_t kib = NumberAfter("/proc/self/status", "VmRSS:");
   return kib < 0 ? 0 : kib * 1024;
+}
+
+void ReturnFreeMemory() {
+#ifdef __GLIBC__
+  ::malloc_trim(0);
+#endif
 }
 
 int64_t AvailableMemoryBytes() { return std::max<int64_t>(ReadSystemMemory().available, 0); }

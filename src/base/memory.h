@@ -21,4 +21,7 @@ int64_t AvailableMemoryBytes();
 // Bytes of this process that are in memory now. 0: not known here.
 int64_t ResidentBytes();
 
+// Gives freed memory that the C library keeps back to the system.
+void ReturnFreeMemory();
+
 }  // namespace tq

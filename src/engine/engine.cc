@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/engine_lengths.h"
 #include "engine/scheduler.h"
 #include "engine/session.h"
 #include "engine/wakeup.h"
@@ -24,7 +25,8 @@ Status CheckRange(std::string_view field, int64_t low, int64_t high, int64_t fou
       fmt::format("{}: expected a number in [{}, {}], found {}", field, low, high, found));
 }
 
-// Replaces the zeros of max_context and kv_tokens.
+}  // namespace
+
 Status FillInLengths(int64_t model_context, EngineOptions& options) {
   model_context = std::min(model_context, kMaxTokens);
   if (options.max_context > model_context) {
@@ -45,8 +47,6 @@ Status FillInLengths(int64_t model_context, EngineOptions& options) {
   }
   return Status::Ok();
 }
-
-}  // namespace
 
 Status EngineOptions::Validate() const {
   if (max_context != 0) TQ_RETURN_IF_ERROR(CheckRange("max_context", 2, kMaxTokens, max_context));
