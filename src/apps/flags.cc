@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "apps/hub_flags.h"
+#include "apps/session_flags.h"
 #include "tokenizer/unicode.h"
 
 namespace tq {
@@ -59,15 +60,21 @@ BackendOptions BackendOptionsOf(const CommonFlags& flags) {
   return options;
 }
 
-Result<std::unique_ptr<ModelSession>> OpenSession(const std::string& model,
-                                                  const CommonFlags& flags, const Console& console,
-                                                  const std::optional<KvSettings>& kv) {
+SessionOptions SessionOptionsOf(const std::string& model, const CommonFlags& flags,
+                                const std::optional<KvSettings>& kv) {
   SessionOptions options;
   options.kv = kv;
   options.path = model;
   options.backend = flags.backend;
   options.backend_options = BackendOptionsOf(flags);
   options.memory_bytes = static_cast<int64_t>(flags.memory_gb * 1e9);
+  return options;
+}
+
+Result<std::unique_ptr<ModelSession>> OpenSession(const std::string& model,
+                                                  const CommonFlags& flags, const Console& console,
+                                                  const std::optional<KvSettings>& kv) {
+  const SessionOptions options = SessionOptionsOf(model, flags, kv);
   ProgressBar bar(console, "loading", HumanBytes, "");
   auto session =
       ModelSession::Open(options, [&bar](int64_t done, int64_t total) { bar.Update(done, total); });

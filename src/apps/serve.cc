@@ -1,6 +1,5 @@
-// turboquant serve: a model over HTTP.
+// turboquant serve: models over HTTP.
 #include <condition_variable>
-#include <filesystem>
 #include <memory>
 #include <mutex>
 
@@ -11,7 +10,7 @@
 #include "apps/command.h"
 #include "apps/output.h"
 #include "apps/serve_flags.h"
-#include "apps/serve_replay.h"
+#include "apps/serve_models.h"
 
 namespace tq {
 namespace {
@@ -27,33 +26,25 @@ LogLevel LevelOf(const std::string& name) {
   return name == "error" ? LogLevel::kError : LogLevel::kInfo;
 }
 
-// "Qwen3-8B-3bit" of "models/Qwen3-8B-3bit/".
-std::string FolderName(const std::string& path) {
-  std::filesystem::path name(path);
-  if (!name.has_filename()) name = name.parent_path();
-  return name.has_filename() ? name.filename().string() : path;
-}
-
-// Without what answers.
-server::ServedModel MakeServed(const ServeFlags& flags) {
-  server::ServedModel served;
-  served.name = flags.names.empty() ? FolderName(flags.model) : flags.names.front();
-  for (size_t i = 1; i < flags.names.size(); ++i) served.aliases.push_back(flags.names[i]);
-  served.path = flags.model;
-  return served;
-}
-
 // Where the server is; scripts wait for this line.
 Status Announce(const ServeFlags& flags, const HttpServer& http, const Service& service) {
+  OrderedJson names = OrderedJson::array();
+  std::string served;
+  std::string contexts;
+  for (const auto& model : service.models()) {
+    names.push_back(model->name());
+    served += (served.empty() ? "" : ", ") + model->name();
+    contexts += fmt::format("{}{}", contexts.empty() ? "" : ", ", model->max_context());
+  }
   if (flags.common.json) {
     return WriteJson({{"address", http.address()},
                       {"port", http.port()},
-                      {"model", service.model().name},
-                      {"context_length", service.max_context()}});
+                      {"model", service.first_model().name()},
+                      {"context_length", service.first_model().max_context()},
+                      {"models", std::move(names)}});
   }
   return WriteOut(fmt::format("serving {} at {} (context {} tokens, {} at once); Ctrl-C stops\n",
-                              service.model().name, http.address(), service.max_context(),
-                              flags.max_batch));
+                              served, http.address(), contexts, flags.max_batch));
 }
 
 // Each connection is an open file; the usual soft limit is far below what the server takes.
@@ -94,14 +85,19 @@ Result<Settings> MakeSettings(const ServeFlags& flags) {
   return settings;
 }
 
-Status ServeUntilSignal(const ServeFlags& flags, Settings settings, server::ServedModel served,
-                        Interrupts& interrupts) {
-  const Console console = MakeConsole(flags.common.quiet);
-  AllowManyConnections();
-  if (!served.text->chat) {
-    PrintWarning("the checkpoint has no chat template: only /v1/completions can answer");
+void WarnOfTemplates(const Service& service) {
+  for (const auto& model : service.models()) {
+    if (model->text().chat) continue;
+    PrintWarning(
+        fmt::format("{}: the checkpoint has no chat template: only /v1/completions can "
+                    "answer",
+                    model->name()));
   }
-  Service service(std::move(served), std::move(settings.options), std::move(settings.log));
+}
+
+Status ServeUntilSignal(const ServeFlags& flags, const Console& console, Service& service,
+                        Interrupts& interrupts) {
+  AllowManyConnections();
   TQ_ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> http,
                       HttpServer::Listen(ServeHttpOptions(flags), [&service](const auto& exchange) {
                         service.Handle(exchange);
@@ -109,7 +105,7 @@ Status ServeUntilSignal(const ServeFlags& flags, Settings settings, server::Serv
   service.SetConnectionCounter([server = http.get()] { return server->num_connections(); });
   TQ_RETURN_IF_ERROR(Announce(flags, *http, service));
   service.log().Write(LogLevel::kInfo, "start",
-                      {{"address", http->address()}, {"model", service.model().name}});
+                      {{"address", http->address()}, {"model", service.first_model().name()}});
   WaitForSignal(interrupts);
   if (!flags.common.quiet) {
     PrintNote(console, fmt::format("stopping; {} answers to finish", http->num_exchanges()));
@@ -118,32 +114,20 @@ Status ServeUntilSignal(const ServeFlags& flags, Settings settings, server::Serv
   const auto limit = std::chrono::milliseconds(static_cast<int64_t>(flags.drain_timeout * 1000));
   const bool complete = http->WaitIdle(limit);
   service.log().Write(LogLevel::kInfo, "stop", {{"complete", complete ? "true" : "false"}});
-  NoteDiskCacheError(console, service.engine());
+  for (const Status& error : service.pool().DiskErrors()) PrintNote(console, error.message());
   return Status::Ok();
 }
 
 Status RunServe(const ServeFlags& flags, Interrupts& interrupts) {
   TQ_ASSIGN_OR_RETURN(Settings settings, MakeSettings(flags));
-  server::ServedModel served = MakeServed(flags);
-  if (!flags.replay.empty()) {
-    TQ_ASSIGN_OR_RETURN(const std::unique_ptr<ReplaySession> replay, OpenReplay(flags));
-    served.engine = replay->engine.get();
-    served.text = &replay->text;
-    served.vocab_size = replay->text.tokenizer->vocab_size();
-    served.backend = "replay";
-    return ServeUntilSignal(flags, std::move(settings), std::move(served), interrupts);
-  }
   const Console console = MakeConsole(flags.common.quiet);
-  TQ_ASSIGN_OR_RETURN(const std::optional<KvSettings> kv, KvSettingsOf(flags.kv));
-  TQ_ASSIGN_OR_RETURN(EngineOptions engine_options, ServeEngineOptions(flags));
-  TQ_ASSIGN_OR_RETURN(const std::unique_ptr<ModelSession> session,
-                      OpenSession(flags.model, flags.common, console, kv));
-  TQ_ASSIGN_OR_RETURN(served.text, session->LoadText());
-  TQ_RETURN_IF_ERROR(served.text->tokenizer_status);
-  TQ_ASSIGN_OR_RETURN(served.engine, session->StartEngine(std::move(engine_options)));
-  served.vocab_size = session->model().spec().vocab_size;
-  served.backend = fmt::format("{}/{}", session->backend().name(), session->backend().isa());
-  return ServeUntilSignal(flags, std::move(settings), std::move(served), interrupts);
+  TQ_ASSIGN_OR_RETURN(ServeModels models, DescribeModels(flags, console));
+  TQ_ASSIGN_OR_RETURN(const std::unique_ptr<Service> service,
+                      Service::Create(std::move(models.entries), std::move(models.pool),
+                                      std::move(settings.options), std::move(settings.log)));
+  WarnOfTemplates(*service);
+  if (!flags.load_on_demand) TQ_RETURN_IF_ERROR(service->pool().Get(0).status());
+  return ServeUntilSignal(flags, console, *service, interrupts);
 }
 
 }  // namespace
@@ -151,12 +135,14 @@ Status RunServe(const ServeFlags& flags, Interrupts& interrupts) {
 RunCommand RegisterServe(CLI::App& app) {
   const auto flags = std::make_shared<ServeFlags>();
   AddServeFlags(app, *flags);
-  SetExamples(app, {"turboquant serve --model Qwen3-8B-3bit",
-                    "turboquant serve --model Qwen3-8B-3bit --host 0.0.0.0 --api-key-file keys.txt",
-                    "turboquant serve --model Qwen3-8B-3bit --kv-bits 4 --disk-cache",
-                    "curl http://127.0.0.1:8080/v1/chat/completions -H 'Content-Type: "
-                    "application/json' -d '{\"messages\": [{\"role\": \"user\", \"content\": "
-                    "\"Hi\"}]}'"});
+  SetExamples(app,
+              {"turboquant serve --model Qwen3-8B-3bit",
+               "turboquant serve --model Qwen3-8B-3bit --host 0.0.0.0 --api-key-file keys.txt",
+               "turboquant serve --model Qwen3-8B-3bit --kv-bits 4 --disk-cache",
+               "turboquant serve --model small=Qwen3-4B-4bit --model Qwen3-8B-3bit --memory-gb 12",
+               "curl http://127.0.0.1:8080/v1/chat/completions -H 'Content-Type: "
+               "application/json' -d '{\"messages\": [{\"role\": \"user\", \"content\": "
+               "\"Hi\"}]}'"});
   return [flags](Interrupts& interrupts) { return RunServe(*flags, interrupts); };
 }
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/config_file.h"
+#include "apps/serve_models.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "server/errors.h"
@@ -74,7 +75,7 @@ void AddServingFlags(CLI::App& app, ServeFlags& flags) {
   app.add_option(
          "--served-model-name", flags.names,
          "Name of the model for clients (repeatable: the first one, and more names for it); "
-         "default: the name of its folder")
+         "default: the name of its folder. Several models: --model NAME=PATH")
       ->allow_extra_args(false)
       ->group(kGroup);
   app.add_flag("--strict-model-name", flags.strict_model,
@@ -122,6 +123,32 @@ void AddServingFlags(CLI::App& app, ServeFlags& flags) {
       ->group(kGroup);
 }
 
+void AddModelsFlags(CLI::App& app, ServeFlags& flags) {
+  constexpr const char* kGroup = "Several models";
+  app.add_option("--model", flags.models,
+                 "Checkpoint: a folder in Hugging Face layout, a .gguf file, or the ORG/NAME of a "
+                 "repository that `turboquant pull` has downloaded; repeated: several models, of "
+                 "which a request names one. NAME[,NAME...]=PATH gives names for clients")
+      ->required()
+      ->allow_extra_args(false)
+      ->type_name("[NAME=]PATH")
+      ->check(ServeModelArgument(), "");
+  app.add_flag("--load-on-demand", flags.load_on_demand,
+               "Load no model before a request asks for it; default: the first one at the start")
+      ->group(kGroup);
+  app.add_option("--max-loaded-models", flags.max_loaded,
+                 "Models in memory at once; 0: as many as --memory-gb has room for (without it: "
+                 "the memory that is free at the start)")
+      ->check(InRange(0, 1024))
+      ->capture_default_str()
+      ->group(kGroup);
+  app.add_option("--idle-unload", flags.idle_unload,
+                 "Seconds without a request after which a model is unloaded; 0: never")
+      ->check(InRange(0.0, 1e7))
+      ->capture_default_str()
+      ->group(kGroup);
+}
+
 Status AddKeys(std::string_view text, char separator, std::string_view where,
                std::vector<std::string>& keys) {
   while (!text.empty()) {
@@ -138,7 +165,7 @@ Status AddKeys(std::string_view text, char separator, std::string_view where,
 }  // namespace
 
 void AddServeFlags(CLI::App& app, ServeFlags& flags) {
-  AddModelFlag(app, flags.model);
+  AddModelsFlags(app, flags);
   AddConfigFlag(app);
   AddNetworkFlags(app, flags);
   AddServingFlags(app, flags);
@@ -171,7 +198,7 @@ Result<std::vector<std::string>> ReadApiKeys(const ServeFlags& flags) {
   return keys;
 }
 
-Result<EngineOptions> ServeEngineOptions(const ServeFlags& flags) {
+Result<EngineOptions> ServeEngineOptions(const ServeFlags& flags, const std::string& path) {
   EngineOptions options;
   options.max_context = flags.context_length;
   options.kv_tokens = flags.kv_tokens;
@@ -179,7 +206,7 @@ Result<EngineOptions> ServeEngineOptions(const ServeFlags& flags) {
   options.max_queue = flags.max_queue;
   options.prefill_chunk = flags.prefill_chunk;
   options.prefix_cache = !flags.no_prefix_cache;
-  TQ_ASSIGN_OR_RETURN(options.disk_cache, MakeDiskCacheOptions(flags.disk_cache, flags.model));
+  TQ_ASSIGN_OR_RETURN(options.disk_cache, MakeDiskCacheOptions(flags.disk_cache, path));
   if (!options.disk_cache.folder.empty() && flags.no_prefix_cache) {
     return InvalidArgument(
         "--disk-cache: expected the prefix cache, which it keeps over restarts, found "

@@ -17,7 +17,7 @@ namespace tq {
 
 struct ServeFlags {
   CommonFlags common;
-  std::string model;
+  std::vector<std::string> models;  // as given: [NAME,...=]PATH
   std::string host = "127.0.0.1";
   int port = 8080;
   std::string unix_socket;
@@ -28,6 +28,9 @@ struct ServeFlags {
   bool strict_model = false;
   std::vector<std::string> origins;
   int rate_limit = 0;
+  bool load_on_demand = false;
+  int max_loaded = 0;
+  double idle_unload = 0;
   int max_batch = 16;
   int max_queue = 256;
   int64_t max_tokens = -1;
@@ -54,8 +57,9 @@ void AddServeFlags(CLI::App& app, ServeFlags& flags);
 // Those of the flags, of --api-key-file and of TURBOQUANT_API_KEY (separated by commas).
 // Errors: a file that cannot be read, an empty key.
 Result<std::vector<std::string>> ReadApiKeys(const ServeFlags& flags);
-// Errors: those of MakeDiskCacheOptions; a disk cache without the prefix cache.
-Result<EngineOptions> ServeEngineOptions(const ServeFlags& flags);
+// Of the model at a path. Errors: those of MakeDiskCacheOptions; a disk cache without the prefix
+// cache.
+Result<EngineOptions> ServeEngineOptions(const ServeFlags& flags, const std::string& path);
 server::HttpServerOptions ServeHttpOptions(const ServeFlags& flags);
 // Without the keys. Errors: --chat-template-args that are no JSON object.
 Result<server::ServiceOptions> ServeServiceOptions(const ServeFlags& flags);

@@ -1,22 +1,16 @@
-// serve --replay: what a server needs when a file takes the place of the weights.
+// serve --replay: a file takes the place of the weights.
 #pragma once
 
-#include <memory>
-
-#include "api/text_assets.h"
 #include "apps/serve_flags.h"
+#include "apps/serve_models.h"
 #include "base/status.h"
-#include "engine/engine.h"
+#include "server/service.h"
 
 namespace tq {
 
-struct ReplaySession {
-  TextAssets text;
-  std::unique_ptr<Engine> engine;  // last: ends before what it uses
-};
-
-// Reads the tokenizer and the template of --model, and the answers of --replay.
+// A model that reads its tokenizer and template, and the answers of --replay. The caller gives it a
+// name.
 // Errors: those of OpenSource, LoadTextAssets, ParseReplay and MakeReplayModel; kIo.
-Result<std::unique_ptr<ReplaySession>> OpenReplay(const ServeFlags& flags);
+Result<server::ModelEntry> DescribeReplay(const ServeFlags& flags, const ServeModel& model);
 
 }  // namespace tq

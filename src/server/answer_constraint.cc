@@ -75,14 +75,13 @@ Result<std::unique_ptr<Constraint>> ConstrainFormat(const Call& call, const Gram
                                                     const AnswerPlan& plan) {
   const bool has_channels = plan.parser &&
                             plan.parser->syntax.reasoning == ReasoningSyntax::kHarmony &&
-                            call.service.text().tokenizer->TokenId("<|channel|>") >= 0;
+                            call.model->text().tokenizer->TokenId("<|channel|>") >= 0;
   if (has_channels) {
     TQ_ASSIGN_OR_RETURN(const GrammarSpec spec, InFinalChannel(format));
-    TQ_ASSIGN_OR_RETURN(GrammarCompiler * compiler,
-                        call.service.call_grammars(plan.parser->syntax));
+    TQ_ASSIGN_OR_RETURN(GrammarCompiler * compiler, call.model->call_grammars(plan.parser->syntax));
     return Compile(call, *compiler, spec, plan);
   }
-  TQ_ASSIGN_OR_RETURN(GrammarCompiler * compiler, call.service.grammars());
+  TQ_ASSIGN_OR_RETURN(GrammarCompiler * compiler, call.model->grammars());
   return Compile(call, *compiler, format, plan);
 }
 
@@ -93,25 +92,25 @@ Result<std::unique_ptr<Constraint>> ConstrainCalls(const Call& call,
   std::erase_if(tools, [&](const ToolSpec& tool) {
     return !names.empty() && std::find(names.begin(), names.end(), tool.name) == names.end();
   });
-  const Tokenizer& tokenizer = *call.service.text().tokenizer;
+  const Tokenizer& tokenizer = *call.model->text().tokenizer;
   ToolGrammarOptions options;
   options.syntax = plan.parser->syntax.tools;
   options.several = !plan.one_call;
   options.has_token = [&](std::string_view text) { return tokenizer.TokenId(text) >= 0; };
   Result<std::string> grammar = MakeToolGrammar(tools, options);
   if (!grammar.ok()) return grammar.status().WithContext("tool_choice");
-  TQ_ASSIGN_OR_RETURN(GrammarCompiler * compiler, call.service.call_grammars(plan.parser->syntax));
+  TQ_ASSIGN_OR_RETURN(GrammarCompiler * compiler, call.model->call_grammars(plan.parser->syntax));
   return Compile(
       call, *compiler,
       {GrammarSpec::Kind::kStructuralTag, std::move(grammar).value(), SchemaMode::kRelax}, plan);
 }
 
-void SetConstraint(const Service& service, std::unique_ptr<Constraint> constraint, int64_t budget,
+void SetConstraint(const Call& call, std::unique_ptr<Constraint> constraint, int64_t budget,
                    AnswerPlan& plan) {
   const tq::ReasoningMarks marks = MarksOf(plan.parser->syntax.reasoning);
   const bool limited = budget >= 0;
   if (!marks.close.empty() && (constraint != nullptr || limited)) {
-    const Tokenizer& tokenizer = *service.text().tokenizer;
+    const Tokenizer& tokenizer = *call.model->text().tokenizer;
     ThoughtMarks thoughts;
     if (!plan.parser->starts_in_reasoning) thoughts.begin_ids = MarkIds(tokenizer, marks.open);
     thoughts.end = marks.close;

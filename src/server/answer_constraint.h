@@ -26,7 +26,7 @@ Result<std::unique_ptr<Constraint>> ConstrainCalls(const Call& call,
 
 // Gives the plan a constraint (null: the answer is free) behind its thoughts, which are closed
 // after `budget` tokens (-1: no limit). Requires: plan.parser.
-void SetConstraint(const Service& service, std::unique_ptr<Constraint> constraint, int64_t budget,
+void SetConstraint(const Call& call, std::unique_ptr<Constraint> constraint, int64_t budget,
                    AnswerPlan& plan);
 
 }  // namespace tq::server

@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "server/fields.h"
 #include "server/sse.h"
+#include "server/transport/text.h"
 
 namespace tq::server {
 
@@ -37,6 +39,41 @@ void Call::Fail(const ApiError& error) const {
                        {"status", fmt::to_string(error.status)},
                        {"why", error.message}});
   exchange->Respond(ErrorResponse(style, error, request_id));
+}
+
+namespace {
+
+// Null: there is no such model, and the client has been told.
+ServedModel* FindOrFail(const Call& call, const std::string& name) {
+  const Result<ServedModel*> found = call.service.FindModel(name);
+  if (found.ok()) return *found;
+  call.Fail(NotFoundError(found.status().message(), "model_not_found"));
+  return nullptr;
+}
+
+}  // namespace
+
+std::optional<ModelCall> OpenModelCall(const Call& call) {
+  Result<OrderedJson> body = ParseBody(call.request().body);
+  if (!body.ok()) {
+    call.Fail(body.status());
+    return std::nullopt;
+  }
+  const Result<std::string> name = RequestNode(*body, "")["model"].OptionalText();
+  if (!name.ok()) {
+    call.Fail(name.status());
+    return std::nullopt;
+  }
+  ServedModel* model = FindOrFail(call, *name);
+  if (model == nullptr) return std::nullopt;
+  ModelCall opened{call, std::move(body).value()};
+  opened.call.model = model;
+  opened.call.model_name = name->empty() ? model->name() : *name;
+  return opened;
+}
+
+ServedModel* ModelOfQuery(const Call& call) {
+  return FindOrFail(call, QueryValue(call.request().query, "model"));
 }
 
 }  // namespace tq::server

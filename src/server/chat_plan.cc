@@ -28,15 +28,15 @@ Status ReadNumAnswers(const RequestNode& body, ChatAsk& ask) {
 
 }  // namespace
 
-Status ReadCommon(const RequestNode& body, const Service& service, ChatAsk& ask) {
+Status ReadCommon(const RequestNode& body, const Call& call, ChatAsk& ask) {
   TQ_RETURN_IF_ERROR(ReadNumAnswers(body, ask));
-  TQ_ASSIGN_OR_RETURN(ask.sampling, ReadSampling(body, service.text()));
+  TQ_ASSIGN_OR_RETURN(ask.sampling, ReadSampling(body, call.model->text()));
   TQ_ASSIGN_OR_RETURN(const auto min_tokens, OptionalInt(body["min_tokens"], 0, 1 << 30));
   ask.min_tokens = min_tokens.value_or(0);
   TQ_ASSIGN_OR_RETURN(const auto ignore_end, OptionalBool(body["ignore_eos"]));
   ask.ignore_end = ignore_end.value_or(false);
   TQ_ASSIGN_OR_RETURN(ask.format, ReadAnswerFormat(body));
-  return ReadTemplateVariables(body, service.options().template_variables, ask.prompt);
+  return ReadTemplateVariables(body, call.service.options().template_variables, ask.prompt);
 }
 
 Status CheckOneAnswer(const RequestNode& body, const ChatAsk& ask) {
@@ -44,8 +44,8 @@ Status CheckOneAnswer(const RequestNode& body, const ChatAsk& ask) {
   return body["n"].Expected("1 (this API has one answer)");
 }
 
-AnswerPlan MakePlan(const Service& service, ChatAsk ask) {
-  const TextAssets& text = service.text();
+AnswerPlan MakePlan(const Call& call, ChatAsk ask) {
+  const TextAssets& text = call.model->text();
   AnswerPlan plan;
   plan.request.sampling = std::move(ask.sampling);
   plan.request.max_tokens = ask.max_tokens;
@@ -67,7 +67,7 @@ Result<AnswerPlan> MakeChatPlan(const Call& call, ChatAsk ask) {
     call.service.log().Write(LogLevel::kDebug, "note", {{"id", call.request_id}, {"what", note}});
   }
   std::vector<ChatMessage> history = ask.input.messages;
-  TQ_ASSIGN_OR_RETURN(PromptIds prompt, MakePromptIds(call.service, ask.input, ask.prompt));
+  TQ_ASSIGN_OR_RETURN(PromptIds prompt, MakePromptIds(call, ask.input, ask.prompt));
   for (const std::string& note : prompt.rendered.notes) {
     call.service.log().Write(LogLevel::kDebug, "note", {{"id", call.request_id}, {"what", note}});
   }
@@ -81,8 +81,8 @@ Result<AnswerPlan> MakeChatPlan(const Call& call, ChatAsk ask) {
         "response_format: expected no tools beside it (an answer that may also be a call cannot be "
         "held to it), found some: leave one of them out, or send \"tool_choice\": \"none\"");
   }
-  AnswerPlan plan = MakePlan(call.service, std::move(ask));
-  const OutputSyntax& syntax = call.service.text().chat->syntax(!tools.empty());
+  AnswerPlan plan = MakePlan(call, std::move(ask));
+  const OutputSyntax& syntax = call.model->text().chat->syntax(!tools.empty());
   plan.parser = OutputParserOptions{
       .syntax = syntax,
       .starts_in_reasoning = PromptOpensReasoning(syntax.reasoning, prompt.rendered.text),
@@ -96,7 +96,7 @@ Result<AnswerPlan> MakeChatPlan(const Call& call, ChatAsk ask) {
   } else if (format) {
     TQ_ASSIGN_OR_RETURN(constraint, ConstrainFormat(call, *format, plan));
   }
-  SetConstraint(call.service, std::move(constraint), max_thoughts, plan);
+  SetConstraint(call, std::move(constraint), max_thoughts, plan);
   plan.request.prompt = std::move(prompt.ids);
   plan.rendered = std::move(prompt.rendered);
   plan.history = std::move(history);

@@ -34,12 +34,12 @@ struct ChatAsk {
 
 // Fields that all three APIs may have: sampling, min_tokens, ignore_eos, chat_template_kwargs, n
 // and best_of; refuses what is not served.
-Status ReadCommon(const RequestNode& body, const Service& service, ChatAsk& ask);
+Status ReadCommon(const RequestNode& body, const Call& call, ChatAsk& ask);
 // An API that has no place for several answers. Errors: more than one.
 Status CheckOneAnswer(const RequestNode& body, const ChatAsk& ask);
 // Errors: those of MakePromptIds, a form of the answer that cannot be enforced.
 Result<AnswerPlan> MakeChatPlan(const Call& call, ChatAsk ask);
 // The part of a plan that does not depend on the prompt.
-AnswerPlan MakePlan(const Service& service, ChatAsk ask);
+AnswerPlan MakePlan(const Call& call, ChatAsk ask);
 
 }  // namespace tq::server

@@ -61,11 +61,11 @@ Status AsBadRequest(const Status& status) {
 
 }  // namespace
 
-Result<PromptIds> MakePromptIds(Service& service, ChatInput& input,
+Result<PromptIds> MakePromptIds(const Call& call, ChatInput& input,
                                 const ChatPromptOptions& options) {
-  const Result<const Tokenizer*> tokenizer = NeedTokenizer(service.text());
+  const Result<const Tokenizer*> tokenizer = NeedTokenizer(call.model->text());
   if (!tokenizer.ok()) return AsBadRequest(tokenizer.status());
-  const Result<const ChatPrompt*> chat = NeedChat(service.text());
+  const Result<const ChatPrompt*> chat = NeedChat(call.model->text());
   if (!chat.ok()) return AsBadRequest(chat.status());
   for (size_t i = 0; i < input.messages.size(); ++i) {
     if (input.messages[i].HasImages()) {
@@ -75,7 +75,7 @@ Result<PromptIds> MakePromptIds(Service& service, ChatInput& input,
           i));
     }
   }
-  const Turns turns = service.turns().Restore(input);
+  const Turns turns = call.model->turns().Restore(input);
   PromptIds prompt;
   TQ_ASSIGN_OR_RETURN(prompt.rendered, (*chat)->RenderPrompt(input, options));
   prompt.ids = EncodePrompt(**tokenizer, prompt.rendered, turns);

@@ -5,7 +5,7 @@
 
 #include "chat/messages.h"
 #include "chat/prompt.h"
-#include "server/service.h"
+#include "server/call.h"
 
 namespace tq::server {
 
@@ -16,7 +16,7 @@ struct PromptIds {
 
 // Changes the messages that are stored answers (TurnStore). Errors: kInvalidArgument: no chat
 // template, what the template raises, images.
-Result<PromptIds> MakePromptIds(Service& service, ChatInput& input,
+Result<PromptIds> MakePromptIds(const Call& call, ChatInput& input,
                                 const ChatPromptOptions& options);
 
 }  // namespace tq::server

@@ -15,8 +15,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-// Brings the engine's call to the exchange, as long as somebody waits there. What the engine's
-// thread holds on to is this alone, so that nothing else ever ends on it.
+// Brings a call of the engine or of the pool to the exchange, as long as somebody waits there. What
+// their threads hold on to is this alone, so that nothing else ever ends on them.
 class Bell {
  public:
   Bell(Exchange* exchange, std::function<void()> answer)
@@ -44,11 +44,17 @@ class Generation : public std::enable_shared_from_this<Generation> {
     if (bell_ != nullptr) bell_->Silence();
   }
 
-  void Start(std::vector<std::shared_ptr<TokenStream>> streams);
+  void Start();
   // Ends the answers early; any thread.
   std::function<void()> Canceller();
 
  private:
+  // Goes on with what there is now.
+  void Advance();
+  // Submits, if the model is there.
+  void Admit();
+  // Once; before it errors are whole answers.
+  void Begin();
   // Takes what the engine has, as long as the client keeps up.
   void Pump();
   // One id of each answer. false: nothing is there.
@@ -60,13 +66,15 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void ClientLeft();
   void Tick();
   void ArmTimer();
-  // The outcome of what has not ended.
+  // The outcome of what has not ended; lets go of the model.
   void Close(std::string_view outcome);
   double Seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
   const Call call_;
   const AnswerPlan plan_;
   std::unique_ptr<AnswerWriter> writer_;
+  std::unique_ptr<LeaseRequest> waiting_;  // until the model is there
+  ModelLease lease_;
   std::vector<RunningAnswer> answers_;
   std::vector<AnswerEnd> ends_;
   size_t num_ended_ = 0;
@@ -74,27 +82,68 @@ class Generation : public std::enable_shared_from_this<Generation> {
   std::shared_ptr<Bell> bell_;
   Clock::time_point start_ = Clock::now();
   Clock::time_point last_write_ = start_;
+  bool begun_ = false;
   bool done_ = false;
 };
 
-void Generation::Start(std::vector<std::shared_ptr<TokenStream>> streams) {
-  answers_.reserve(streams.size());
-  for (auto& stream : streams) answers_.emplace_back(call_, plan_, std::move(stream));
-  ends_.resize(streams.size());
+// The requests of a plan, in the order of the answers.
+std::vector<GenerateRequest> RequestsOf(const AnswerPlan& plan) {
+  std::vector<GenerateRequest> requests;
+  GenerateRequest request = plan.request;
+  for (size_t i = 0; i <= plan.more_prompts.size(); ++i) {
+    if (i > 0) request.prompt = plan.more_prompts[i - 1];
+    for (int64_t k = 0; k < plan.num_answers; ++k) requests.push_back(RequestOfAnswer(request, k));
+  }
+  return requests;
+}
+
+void Generation::Start() {
   const std::weak_ptr<Generation> weak = weak_from_this();
-  const auto pump = [weak] {
-    if (const auto self = weak.lock()) self->Pump();
+  const auto advance = [weak] {
+    if (const auto self = weak.lock()) self->Advance();
   };
   // The exchange keeps this alive until its end.
   call_.exchange->OnClosed([self = shared_from_this()] { self->ClientLeft(); });
-  call_.exchange->OnWritable(pump);
-  writer_->Begin();
+  call_.exchange->OnWritable(advance);
+  bell_ = std::make_shared<Bell>(call_.exchange.get(), advance);
+  auto asked = call_.service.pool().Ask(call_.model->index(), [bell = bell_] { bell->Ring(); });
+  if (!asked.ok()) return Fail(ErrorOf(asked.status()));
+  waiting_ = std::move(asked).value();
+  Admit();
+  if (!done_) ArmTimer();
+}
+
+void Generation::Advance() {
   if (done_) return;
-  bell_ = std::make_shared<Bell>(call_.exchange.get(), pump);
+  if (waiting_ != nullptr) Admit();
+  if (waiting_ == nullptr) Pump();
+}
+
+void Generation::Admit() {
+  std::optional<Result<ModelLease>> lease = waiting_->Take();
+  if (!lease) return;
+  waiting_.reset();
+  if (!lease->ok()) return Fail(ErrorOf(lease->status()));
+  lease_ = std::move(*lease).value();
+  std::vector<std::shared_ptr<TokenStream>> streams;
+  for (GenerateRequest& request : RequestsOf(plan_)) {
+    auto stream = lease_->Submit(std::move(request));
+    if (!stream.ok()) return Fail(ErrorOf(stream.status()));  // lets go of those before it
+    streams.push_back(std::move(stream).value());
+  }
+  answers_.reserve(streams.size());
+  for (auto& stream : streams) answers_.emplace_back(call_, plan_, std::move(stream));
+  ends_.resize(answers_.size());
+  Begin();
   for (RunningAnswer& answer : answers_) {
     answer.stream().SetListener([bell = bell_] { bell->Ring(); });
   }
-  ArmTimer();
+}
+
+void Generation::Begin() {
+  if (begun_) return;
+  begun_ = true;
+  writer_->Begin();
 }
 
 std::function<void()> Generation::Canceller() {
@@ -156,15 +205,20 @@ void Generation::Finish(size_t index) {
   writer_->EndAnswer(index, ends_[index]);
   if (++num_ended_ < answers_.size()) return;
   done_ = true;
+  lease_.reset();
   writer_->End(ends_);
 }
 
 void Generation::Fail(const ApiError& error) {
   if (done_) return;
   done_ = true;
-  writer_->Fail(error);
-  call_.service.log().Write(LogLevel::kError, "failed",
-                            {{"id", call_.request_id}, {"why", error.message}});
+  if (begun_) {
+    writer_->Fail(error);
+    call_.service.log().Write(LogLevel::kError, "failed",
+                              {{"id", call_.request_id}, {"why", error.message}});
+  } else {
+    call_.Fail(error);
+  }
   Close("error");
 }
 
@@ -175,11 +229,13 @@ void Generation::ClientLeft() {
 }
 
 void Generation::Close(std::string_view outcome) {
+  waiting_.reset();
   for (RunningAnswer& answer : answers_) {
     if (answer.ended()) continue;
     answer.stream().Cancel();
     answer.Close(outcome, Seconds());
   }
+  lease_.reset();
 }
 
 void Generation::ArmTimer() {
@@ -208,22 +264,13 @@ void Generation::Tick() {
   const bool silent =
       options.keepalive_interval.count() > 0 && now - last_write_ >= options.keepalive_interval;
   if (silent) {
+    // A load that takes long: the client shall know that somebody is there.
+    Begin();
     // A client that does not read gets no more of them.
     if (call_.exchange->writable()) writer_->KeepAlive();
     last_write_ = now;
   }
   ArmTimer();
-}
-
-// The requests of a plan, in the order of the answers.
-std::vector<GenerateRequest> RequestsOf(const AnswerPlan& plan) {
-  std::vector<GenerateRequest> requests;
-  GenerateRequest request = plan.request;
-  for (size_t i = 0; i <= plan.more_prompts.size(); ++i) {
-    if (i > 0) request.prompt = plan.more_prompts[i - 1];
-    for (int64_t k = 0; k < plan.num_answers; ++k) requests.push_back(RequestOfAnswer(request, k));
-  }
-  return requests;
 }
 
 std::optional<ApiError> CheckPrompts(const Call& call, const AnswerPlan& plan) {
@@ -232,8 +279,9 @@ std::optional<ApiError> CheckPrompts(const Call& call, const AnswerPlan& plan) {
     longest = std::max(longest, prompt.size());
   }
   const auto prompt_tokens = static_cast<int64_t>(longest);
-  if (prompt_tokens < call.service.max_context()) return std::nullopt;
-  return ContextLengthError(call.style, call.service.max_context(), prompt_tokens);
+  const int64_t max_context = call.model->max_context();
+  if (prompt_tokens < max_context) return std::nullopt;
+  return ContextLengthError(call.style, max_context, prompt_tokens);
 }
 
 }  // namespace
@@ -246,15 +294,9 @@ void Generate(const Call& call, AnswerPlan plan, std::unique_ptr<AnswerWriter> w
     int64_t& wanted = plan.request.max_tokens;
     wanted = wanted > 0 ? std::min(wanted, most) : most;
   }
-  std::vector<std::shared_ptr<TokenStream>> streams;
-  for (GenerateRequest& request : RequestsOf(plan)) {
-    auto stream = call.service.engine().Submit(std::move(request));
-    if (!stream.ok()) return call.Fail(stream.status());  // lets go of those before it
-    streams.push_back(std::move(stream).value());
-  }
   const auto generation = std::make_shared<Generation>(call, std::move(plan), std::move(writer));
   if (give_cancel) give_cancel(generation->Canceller());
-  generation->Start(std::move(streams));
+  generation->Start();
 }
 
 }  // namespace tq::server

@@ -1,6 +1,6 @@
 // Generation: the answers to one request on their way from the engine to a client: ids -> text ->
-// stop strings -> events -> the writer of an API. It never blocks: the engine wakes it through the
-// exchange, and a slow client pauses its own sequences alone.
+// stop strings -> events -> the writer of an API. It never blocks: the model pool and the engine
+// wake it through the exchange, and a slow client pauses its own sequences alone.
 #pragma once
 
 #include <functional>
@@ -33,7 +33,7 @@ struct AnswerEnd {
 class AnswerWriter {
  public:
   virtual ~AnswerWriter() = default;
-  // The engine has taken the request.
+  // The engine has taken the request, or the model takes long to load.
   virtual void Begin() = 0;
   // answer: which one, from 0 on; those to one prompt come one after another.
   virtual void Add(size_t answer, const AnswerEvent& event) = 0;
@@ -63,9 +63,9 @@ struct AnswerPlan {
 // "stop", "length" or "tool_calls": OpenAI's reasons to end, and the outcomes of logs and metrics.
 std::string_view OutcomeName(const AnswerEnd& end);
 
-// Checks the length of the prompts, submits, and answers. Errors go to the client in the API's
-// words. give_cancel: called before anything is written with a function that ends the answers early
-// (any thread).
+// Checks the length of the prompts, waits until the model is loaded, submits, and answers. Errors
+// go to the client in the API's words. give_cancel: called before anything is written with a
+// function that ends the answers early (any thread). Requires: call.model.
 void Generate(const Call& call, AnswerPlan plan, std::unique_ptr<AnswerWriter> writer,
               const std::function<void(std::function<void()> cancel)>& give_cancel = {});
 

@@ -1,8 +1,7 @@
 // GET /v1/models, /v1/models/{id}, /health and the first questions of clients.
-#include <algorithm>
 #include <ctime>
+#include <utility>
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "server/router.h"
@@ -11,7 +10,8 @@ namespace tq::server {
 namespace {
 
 // In one object what the OpenAI and the Anthropic API say about a model: clients of both read it.
-OrderedJson ModelJson(const Service& service, const std::string& name) {
+OrderedJson ModelJson(const Service& service, const ServedModel& model, const std::string& name,
+                      const std::vector<PoolStats>& stats) {
   char date[32];
   std::tm parts{};
   const auto created = static_cast<std::time_t>(service.created());
@@ -24,46 +24,58 @@ OrderedJson ModelJson(const Service& service, const std::string& name) {
           {"created_at", std::string(date, size)},
           {"display_name", name},
           {"owned_by", "turboquant"},
-          {"max_model_len", service.max_context()},
-          {"context_length", service.max_context()}};
-}
-
-std::vector<std::string> Names(const Service& service) {
-  std::vector<std::string> names{service.model().name};
-  names.insert(names.end(), service.model().aliases.begin(), service.model().aliases.end());
-  return names;
+          {"max_model_len", model.max_context()},
+          {"context_length", model.max_context()},
+          {"status", {{"value", ModelStateName(stats[model.index()].state)}}}};
 }
 
 }  // namespace
 
 void ListModels(const Call& call) {
   OrderedJson data = OrderedJson::array();
-  const std::vector<std::string> names = Names(call.service);
-  for (const std::string& name : names) data.push_back(ModelJson(call.service, name));
+  const std::vector<PoolStats> stats = call.service.pool().Stats();
+  for (const auto& model : call.service.models()) {
+    data.push_back(ModelJson(call.service, *model, model->name(), stats));
+    for (const std::string& alias : model->card().aliases) {
+      data.push_back(ModelJson(call.service, *model, alias, stats));
+    }
+  }
+  const OrderedJson first = data.front()["id"];
+  const OrderedJson last = data.back()["id"];
   call.Reply({{"object", "list"},
               {"data", std::move(data)},
               {"has_more", false},
-              {"first_id", names.front()},
-              {"last_id", names.back()}});
+              {"first_id", first},
+              {"last_id", last}});
 }
 
 void GetModel(const Call& call) {
   const std::string& asked = call.arguments.front();
-  const std::vector<std::string> names = Names(call.service);
-  if (std::find(names.begin(), names.end(), asked) == names.end()) {
-    return call.Fail(NotFoundError(
-        fmt::format("model: expected \"{}\", found \"{}\"", names.front(), asked.substr(0, 100)),
-        "model_not_found"));
+  for (const auto& model : call.service.models()) {
+    if (!model->HasName(asked)) continue;
+    return call.Reply(ModelJson(call.service, *model, asked, call.service.pool().Stats()));
   }
-  call.Reply(ModelJson(call.service, asked));
+  call.Fail(NotFoundError(call.service.NoModel(asked).message(), "model_not_found"));
 }
 
 void Health(const Call& call) {
-  const EngineStats stats = call.service.engine().stats();
+  int64_t running = 0;
+  int64_t waiting = 0;
+  OrderedJson loaded = OrderedJson::array();
+  const std::vector<PoolStats> stats = call.service.pool().Stats();
+  for (const auto& model : call.service.models()) {
+    const PoolStats& one = stats[model->index()];
+    waiting += one.waiting;
+    if (!one.engine) continue;
+    running += one.engine->running;
+    waiting += one.engine->waiting;
+    loaded.push_back(model->name());
+  }
   call.Reply({{"status", "ok"},
-              {"model", call.service.model().name},
-              {"running", stats.running},
-              {"waiting", stats.waiting}});
+              {"model", call.service.first_model().name()},
+              {"running", running},
+              {"waiting", waiting},
+              {"loaded", std::move(loaded)}});
 }
 
 void Hello(const Call& call) { call.Reply({{"status", "ok"}}); }

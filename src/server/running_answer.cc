@@ -25,7 +25,7 @@ RunningAnswer::RunningAnswer(const Call& call, const AnswerPlan& plan,
     : call_(call),
       plan_(plan),
       stream_(std::move(stream)),
-      text_(*call.service.text().tokenizer, plan.stops, plan.parser ? &*plan.parser : nullptr,
+      text_(*call.model->text().tokenizer, plan.stops, plan.parser ? &*plan.parser : nullptr,
             plan.tools, plan.request.num_logprobs >= 0) {
   answer_.role = ChatRole::kAssistant;
 }
@@ -88,15 +88,16 @@ void RunningAnswer::Remember() {
   turn.turn = plan_.rendered.Turn(text_.all(), 0);
   turn.reasoning = answer_.reasoning;
   turn.ids = ids_;
-  call_.service.turns().Put(plan_.history, answer_, std::move(turn));
+  call_.model->turns().Put(plan_.history, answer_, std::move(turn));
 }
 
 void RunningAnswer::Close(std::string_view outcome, double seconds) {
   ended_ = true;
   const GenerateStats stats = stream_->stats();
-  call_.service.metrics().CountAnswer(outcome, stats);
+  call_.service.metrics().CountAnswer(call_.model->name(), outcome, stats);
   call_.service.log().Write(LogLevel::kInfo, "answer",
                             {{"id", call_.request_id},
+                             {"model", call_.model->name()},
                              {"outcome", std::string(outcome)},
                              {"prompt_tokens", fmt::to_string(stats.prompt_tokens)},
                              {"cached_tokens", fmt::to_string(stats.cached_tokens)},

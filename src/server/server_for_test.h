@@ -14,6 +14,7 @@
 #include "server/transport/http_server.h"
 #include "support/byte_tokenizer.h"
 #include "support/http_client.h"
+#include "support/model_entry.h"
 #include "support/script_model.h"
 
 namespace tq::server {
@@ -38,24 +39,38 @@ struct TestServerOptions {
   // In place of the byte tokenizer, kTestTemplate and the script.
   std::function<void(TextAssets&)> load_text = {};
   std::function<std::unique_ptr<StepModel>(const TextAssets&)> make_model = {};
+  // In place of one model "test-model"; none of these is loaded yet.
+  std::vector<ModelEntry> models = {};
+  PoolOptions pool = {};
 };
+
+inline void LoadTestText(TextAssets& text) {
+  auto tokenizer = Tokenizer::Load(tq::test::ByteTokenizerJson(), "");
+  EXPECT_TRUE(tokenizer.ok()) << tokenizer.status().message();
+  text.tokenizer = std::move(tokenizer).value();
+  ChatDocuments documents;
+  documents.chat_template_jinja = kTestTemplate;
+  documents.special_texts = {"<s>", "</s>", "<|user|>", "<|assistant|>"};
+  auto chat = ChatPrompt::Load(documents);
+  EXPECT_TRUE(chat.ok()) << chat.status().message();
+  text.chat = std::move(chat).value();
+  text.end_ids = {tq::test::ScriptModel::kEnd};
+}
 
 class TestServer {
  public:
   explicit TestServer(TestServerOptions options) {
-    options.load_text ? options.load_text(text_) : LoadText();
-    std::unique_ptr<StepModel> step_model =
-        options.make_model
-            ? options.make_model(text_)
-            : std::make_unique<tq::test::ScriptModel>(options.script, options.endless,
-                                                      std::move(options.hook), options.max_context);
-    const int64_t vocab_size = step_model->vocab_size();
-    auto engine = Engine::Create(std::move(step_model), options.engine);
-    EXPECT_TRUE(engine.ok()) << engine.status().message();
-    engine_ = std::move(engine).value();
-    ServedModel model{.engine = engine_.get(), .text = &text_, .name = "test-model"};
-    model.vocab_size = vocab_size;
-    service_ = std::make_unique<Service>(std::move(model), options.service, ServerLog());
+    const bool is_one = options.models.empty();
+    if (is_one) AddModel(options);
+    auto service = Service::Create(std::move(options.models), std::move(options.pool),
+                                   options.service, ServerLog());
+    EXPECT_TRUE(service.ok()) << service.status().message();
+    service_ = std::move(service).value();
+    if (is_one) {
+      auto lease = service_->pool().Get(0);
+      EXPECT_TRUE(lease.ok()) << lease.status().message();
+      engine_ = lease->get();
+    }
     options.http.port = 0;
     options.http.refuse = [](int status, std::string_view message) {
       return ErrorResponse(ApiStyle::kOpenAi,
@@ -71,7 +86,8 @@ class TestServer {
 
   int port() const { return http_->port(); }
   HttpServer& http() { return *http_; }
-  Engine& engine() { return *engine_; }
+  Service& service() { return *service_; }
+  Engine& engine() { return *engine_; }  // of "test-model"
   tq::test::HttpReply Post(const std::string& path, const std::string& body,
                            const std::vector<std::string>& headers = {}) const {
     return tq::test::Fetch(port(), "POST", path, body, headers);
@@ -82,21 +98,19 @@ class TestServer {
   }
 
  private:
-  void LoadText() {
-    auto tokenizer = Tokenizer::Load(tq::test::ByteTokenizerJson(), "");
-    EXPECT_TRUE(tokenizer.ok()) << tokenizer.status().message();
-    text_.tokenizer = std::move(tokenizer).value();
-    ChatDocuments documents;
-    documents.chat_template_jinja = kTestTemplate;
-    documents.special_texts = {"<s>", "</s>", "<|user|>", "<|assistant|>"};
-    auto chat = ChatPrompt::Load(documents);
-    EXPECT_TRUE(chat.ok()) << chat.status().message();
-    text_.chat = std::move(chat).value();
-    text_.end_ids = {tq::test::ScriptModel::kEnd};
+  static void AddModel(TestServerOptions& options) {
+    const auto text = std::make_shared<TextAssets>();
+    options.load_text ? options.load_text(*text) : LoadTestText(*text);
+    std::unique_ptr<StepModel> model =
+        options.make_model
+            ? options.make_model(*text)
+            : std::make_unique<tq::test::ScriptModel>(options.script, options.endless,
+                                                      std::move(options.hook), options.max_context);
+    options.models.push_back(
+        tq::test::MakeEntry("test-model", text, std::move(model), options.engine));
   }
 
-  TextAssets text_;
-  std::unique_ptr<Engine> engine_;
+  Engine* engine_ = nullptr;  // its model stays loaded
   std::unique_ptr<Service> service_;
   std::unique_ptr<HttpServer> http_;  // last: ends before what it uses
 };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <ctime>
+#include <iterator>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -41,16 +43,67 @@ bool WantsWebSocket(const HttpRequest& request) {
   return EqualsIgnoringCase(request.Find("upgrade"), "websocket");
 }
 
+Status CheckNames(const std::vector<ModelEntry>& models) {
+  std::set<std::string> seen;
+  for (const ModelEntry& entry : models) {
+    std::set<std::string> names(entry.card.aliases.begin(), entry.card.aliases.end());
+    names.insert(entry.card.name);
+    for (const std::string& name : names) {
+      if (seen.insert(name).second) continue;
+      return InvalidArgument(fmt::format(
+          "--model: expected models with names of their own, found two that are called \"{}\": "
+          "write --model NAME=PATH",
+          name));
+    }
+  }
+  return Status::Ok();
+}
+
 }  // namespace
 
-Service::Service(ServedModel model, ServiceOptions options, ServerLog log)
-    : model_(std::move(model)),
-      options_(std::move(options)),
+Service::Service(ServiceOptions options, ServerLog log, bool several_models)
+    : options_(std::move(options)),
       log_(std::move(log)),
+      metrics_(several_models),
       limiter_(options_.rate_limit, std::max<size_t>(1, options_.api_keys.size())),
-      turns_(options_.max_turns),
       responses_(options_.max_responses),
       created_(std::time(nullptr)) {}
+
+Result<std::unique_ptr<Service>> Service::Create(std::vector<ModelEntry> models, PoolOptions pool,
+                                                 ServiceOptions options, ServerLog log) {
+  TQ_RETURN_IF_ERROR(CheckNames(models));
+  std::unique_ptr<Service> service(
+      new Service(std::move(options), std::move(log), models.size() > 1));
+  std::vector<PooledModel> pooled;
+  for (ModelEntry& entry : models) {
+    pooled.push_back({entry.card.name, entry.card.memory_bytes, std::move(entry.load)});
+    service->models_.push_back(std::make_unique<ServedModel>(
+        std::move(entry.card), service->models_.size(), service->options_.max_turns));
+  }
+  pool.on_event = [self = service.get()](const PoolEvent& event) { self->Note(event); };
+  TQ_ASSIGN_OR_RETURN(service->pool_, ModelPool::Create(std::move(pooled), std::move(pool)));
+  return service;
+}
+
+void Service::Note(const PoolEvent& event) const {
+  const ModelCard& card = models_[event.model]->card();
+  const std::string seconds = fmt::format("{:.3f}", event.seconds);
+  switch (event.kind) {
+    case PoolEvent::Kind::kLoad:
+      return log_.Write(
+          LogLevel::kInfo, "load",
+          {{"model", card.name}, {"memory_bytes", fmt::to_string(card.memory_bytes)}});
+    case PoolEvent::Kind::kLoaded:
+      return log_.Write(LogLevel::kInfo, "loaded", {{"model", card.name}, {"seconds", seconds}});
+    case PoolEvent::Kind::kLoadFailed:
+      return log_.Write(LogLevel::kError, "load failed",
+                        {{"model", card.name}, {"why", event.status.message()}});
+    case PoolEvent::Kind::kUnloaded:
+      return log_.Write(
+          LogLevel::kInfo, "unloaded",
+          {{"model", card.name}, {"for", std::string(event.why)}, {"seconds", seconds}});
+  }
+}
 
 void Service::SetConnectionCounter(std::function<size_t()> counter) {
   const std::lock_guard lock(mutex_);
@@ -139,32 +192,22 @@ void Service::Handle(const std::shared_ptr<Exchange>& exchange) {
       "unknown_url"));
 }
 
-Result<GrammarCompiler*> Service::grammars() {
-  const std::lock_guard lock(grammars_mutex_);
-  if (grammars_ == nullptr) {
-    TQ_ASSIGN_OR_RETURN(grammars_,
-                        GrammarCompiler::Create(*model_.text->tokenizer, model_.vocab_size));
+Result<ServedModel*> Service::FindModel(std::string_view asked) const {
+  if (asked.empty()) return models_.front().get();
+  for (const auto& model : models_) {
+    if (model->HasName(asked)) return model.get();
   }
-  return grammars_.get();
+  if (!has_several() && options_.any_model_name) return models_.front().get();
+  return NoModel(asked);
 }
 
-Result<GrammarCompiler*> Service::call_grammars(const OutputSyntax& syntax) {
-  const std::lock_guard lock(grammars_mutex_);
-  if (call_grammars_ == nullptr) {
-    TQ_ASSIGN_OR_RETURN(
-        call_grammars_,
-        GrammarCompiler::Create(*model_.text->tokenizer, model_.vocab_size, SyntaxMarks(syntax)));
+Status Service::NoModel(std::string_view asked) const {
+  std::string names;
+  for (const auto& model : models_) {
+    fmt::format_to(std::back_inserter(names), "{}\"{}\"", names.empty() ? "" : ", ", model->name());
   }
-  return call_grammars_.get();
-}
-
-Result<std::string> Service::AnswerName(const std::string& asked) const {
-  if (asked.empty()) return model_.name;
-  const bool known = asked == model_.name || std::find(model_.aliases.begin(), model_.aliases.end(),
-                                                       asked) != model_.aliases.end();
-  if (known || options_.any_model_name) return asked;
-  return NotFound(
-      fmt::format("model: expected \"{}\", found \"{}\"", model_.name, asked.substr(0, 100)));
+  return NotFound(fmt::format("model: expected {}{}, found \"{}\"", has_several() ? "one of " : "",
+                              names, asked.substr(0, 100)));
 }
 
 }  // namespace tq::server

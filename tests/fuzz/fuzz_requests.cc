@@ -9,6 +9,7 @@
 
 #include "server/service.h"
 #include "support/byte_tokenizer.h"
+#include "support/model_entry.h"
 #include "support/script_model.h"
 
 namespace {
@@ -54,22 +55,22 @@ class DryExchange final : public Exchange {
 
 struct Fixture {
   Fixture() {
+    const auto text = std::make_shared<TextAssets>();
     auto tokenizer = Tokenizer::Load(tq::test::ByteTokenizerJson(), "");
-    text.tokenizer = std::move(tokenizer).value();
+    text->tokenizer = std::move(tokenizer).value();
     ChatDocuments documents;
     documents.chat_template_jinja =
         "{% for m in messages %}<|user|>{{ m.content }}{% endfor %}<|assistant|><tool_call>";
     auto chat = ChatPrompt::Load(documents);
-    text.chat = std::move(chat).value();
-    auto created = Engine::Create(std::make_unique<tq::test::ScriptModel>("x", true, nullptr, 2048),
-                                  {.max_queue = 4096});
-    engine = std::move(created).value();
-    ServedModel model{.engine = engine.get(), .text = &text, .name = "m"};
-    model.vocab_size = tq::test::ScriptModel::kVocab;
-    service = std::make_unique<Service>(std::move(model), ServiceOptions{}, ServerLog());
+    text->chat = std::move(chat).value();
+    std::vector<ModelEntry> models;
+    models.push_back(tq::test::MakeEntry(
+        "m", text, std::make_unique<tq::test::ScriptModel>("x", true, nullptr, 2048),
+        {.max_queue = 4096}));
+    auto created = Service::Create(std::move(models), {}, ServiceOptions{}, ServerLog());
+    service = std::move(created).value();
+    if (!service->pool().Get(0).ok()) std::abort();
   }
-  TextAssets text;
-  std::unique_ptr<Engine> engine;
   std::unique_ptr<Service> service;
 };
 

@@ -51,23 +51,22 @@ Status ReadLimits(const RequestNode& body, ChatAsk& ask) {
 }
 
 // What a prompt is made of.
-Status ReadPrompt(const OrderedJson& json, const Service& service, MessageRequest& request) {
+Status ReadPrompt(const OrderedJson& json, const Call& call, MessageRequest& request) {
   const RequestNode body(json, "");
-  TQ_ASSIGN_OR_RETURN(const std::string model, body["model"].OptionalText());
-  TQ_ASSIGN_OR_RETURN(request.form.model, service.AnswerName(model));
+  request.form.model = call.model_name;
   TQ_ASSIGN_OR_RETURN(request.ask.input, ParseAnthropicChat(json));
   TQ_RETURN_IF_ERROR(ReadThinking(body, request.ask));
   TQ_RETURN_IF_ERROR(
-      ReadTemplateVariables(body, service.options().template_variables, request.ask.prompt));
+      ReadTemplateVariables(body, call.service.options().template_variables, request.ask.prompt));
   TQ_ASSIGN_OR_RETURN(request.ask.choice, ReadToolChoice(body, request.ask.input));
   return Status::Ok();
 }
 
-Result<MessageRequest> ReadRequest(const OrderedJson& json, const Service& service) {
+Result<MessageRequest> ReadRequest(const OrderedJson& json, const Call& call) {
   const RequestNode body(json, "");
   MessageRequest request;
-  TQ_RETURN_IF_ERROR(ReadPrompt(json, service, request));
-  TQ_RETURN_IF_ERROR(ReadCommon(body, service, request.ask));
+  TQ_RETURN_IF_ERROR(ReadPrompt(json, call, request));
+  TQ_RETURN_IF_ERROR(ReadCommon(body, call, request.ask));
   TQ_RETURN_IF_ERROR(CheckOneAnswer(body, request.ask));
   TQ_RETURN_IF_ERROR(ReadLimits(body, request.ask));
   TQ_ASSIGN_OR_RETURN(request.ask.stops, ReadStops(body["stop_sequences"]));
@@ -78,10 +77,11 @@ Result<MessageRequest> ReadRequest(const OrderedJson& json, const Service& servi
 
 }  // namespace
 
-void Messages(const Call& call) {
-  const auto body = ParseBody(call.request().body);
-  if (!body.ok()) return call.Fail(body.status());
-  auto request = ReadRequest(*body, call.service);
+void Messages(const Call& asked) {
+  const auto opened = OpenModelCall(asked);
+  if (!opened) return;
+  const Call& call = opened->call;
+  auto request = ReadRequest(opened->body, call);
   if (!request.ok()) return call.Fail(request.status());
   auto plan = MakeChatPlan(call, std::move(request->ask));
   if (!plan.ok()) return call.Fail(plan.status());
@@ -89,13 +89,14 @@ void Messages(const Call& call) {
   Generate(call, std::move(plan).value(), MakeMessageWriter(call, request->form));
 }
 
-void CountTokens(const Call& call) {
-  const auto body = ParseBody(call.request().body);
-  if (!body.ok()) return call.Fail(body.status());
+void CountTokens(const Call& asked) {
+  const auto opened = OpenModelCall(asked);
+  if (!opened) return;
+  const Call& call = opened->call;
   MessageRequest request;
-  const Status status = ReadPrompt(*body, call.service, request);
+  const Status status = ReadPrompt(opened->body, call, request);
   if (!status.ok()) return call.Fail(status);
-  const auto prompt = MakePromptIds(call.service, request.ask.input, request.ask.prompt);
+  const auto prompt = MakePromptIds(call, request.ask.input, request.ask.prompt);
   if (!prompt.ok()) return call.Fail(prompt.status());
   call.Reply({{"input_tokens", prompt->ids.size()}});
 }

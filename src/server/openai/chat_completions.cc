@@ -34,13 +34,12 @@ Result<std::string> ReadEffort(const RequestNode& body) {
   return (effort.IsNull() ? body["reasoning"]["effort"] : effort).OptionalText();
 }
 
-Result<ChatRequest> ReadRequest(const OrderedJson& json, const Service& service) {
+Result<ChatRequest> ReadRequest(const OrderedJson& json, const Call& call) {
   const RequestNode body(json, "");
   ChatRequest request;
-  TQ_ASSIGN_OR_RETURN(const std::string model, body["model"].OptionalText());
-  TQ_ASSIGN_OR_RETURN(request.form.model, service.AnswerName(model));
+  request.form.model = call.model_name;
   TQ_ASSIGN_OR_RETURN(request.ask.input, ParseOpenAiChat(json));
-  TQ_RETURN_IF_ERROR(ReadCommon(body, service, request.ask));
+  TQ_RETURN_IF_ERROR(ReadCommon(body, call, request.ask));
   TQ_RETURN_IF_ERROR(ReadLimits(body, request.ask));
   TQ_ASSIGN_OR_RETURN(request.ask.num_logprobs, ReadChatLogprobs(body));
   request.form.logprobs = request.ask.num_logprobs >= 0;
@@ -54,16 +53,17 @@ Result<ChatRequest> ReadRequest(const OrderedJson& json, const Service& service)
   const RequestNode options = body["stream_options"];
   if (!options.IsNull()) TQ_RETURN_IF_ERROR(options.CheckObject());
   TQ_ASSIGN_OR_RETURN(const auto usage, OptionalBool(options["include_usage"]));
-  request.form.include_usage = usage.value_or(service.options().stream_usage);
+  request.form.include_usage = usage.value_or(call.service.options().stream_usage);
   return request;
 }
 
 }  // namespace
 
-void ChatCompletions(const Call& call) {
-  const auto body = ParseBody(call.request().body);
-  if (!body.ok()) return call.Fail(body.status());
-  auto request = ReadRequest(*body, call.service);
+void ChatCompletions(const Call& asked) {
+  const auto opened = OpenModelCall(asked);
+  if (!opened) return;
+  const Call& call = opened->call;
+  auto request = ReadRequest(opened->body, call);
   if (!request.ok()) return call.Fail(request.status());
   auto plan = MakeChatPlan(call, std::move(request->ask));
   if (!plan.ok()) return call.Fail(plan.status());

@@ -24,7 +24,7 @@ OrderedJson CallJson(const ToolCall& call) {
 OrderedJson LogprobsField(const Call& call, const ChatForm& form,
                           std::span<const ShownToken> tokens) {
   if (!form.logprobs) return {};
-  return {{"content", TokenList(*call.service.text().tokenizer, tokens)}, {"refusal", nullptr}};
+  return {{"content", TokenList(*call.model->text().tokenizer, tokens)}, {"refusal", nullptr}};
 }
 
 class ChatObject final : public AnswerWriter {

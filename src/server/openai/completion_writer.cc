@@ -31,8 +31,7 @@ class CompletionWriter final : public AnswerWriter {
   }
   void Add(size_t answer, const AnswerEvent& event) override {
     if (form_.logprobs) {
-      answers_[answer].logprobs.Add(*call_.service.text().tokenizer, event.event.text,
-                                    event.tokens);
+      answers_[answer].logprobs.Add(*call_.model->text().tokenizer, event.event.text, event.tokens);
     }
     Show(answer, event.event.text);
   }

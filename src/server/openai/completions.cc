@@ -26,19 +26,19 @@ Result<std::vector<int32_t>> ReadIds(const RequestNode& list, int64_t vocab_size
 }
 
 // A text or a list of ids.
-Result<std::vector<int32_t>> ReadPrompt(const RequestNode& prompt, const Service& service) {
+Result<std::vector<int32_t>> ReadPrompt(const RequestNode& prompt, const ServedModel& model) {
   if (prompt.IsList() && !prompt.value().empty()) {
-    return ReadIds(prompt, service.model().vocab_size);
+    return ReadIds(prompt, model.vocab_size());
   }
   if (!prompt.IsText()) return prompt.Expected("a text or a list of token ids");
-  const Result<const Tokenizer*> tokenizer = NeedTokenizer(service.text());
+  const Result<const Tokenizer*> tokenizer = NeedTokenizer(model.text());
   if (!tokenizer.ok()) return InvalidArgument(tokenizer.status().message());
   return (*tokenizer)->Encode(prompt.text(), {.add_special_tokens = true});
 }
 
 // One prompt, or a list of them.
 Result<std::vector<std::vector<int32_t>>> ReadPrompts(const RequestNode& prompt,
-                                                      const Service& service) {
+                                                      const ServedModel& model) {
   constexpr size_t kMaxPrompts = 128;
   std::vector<RequestNode> nodes = {prompt};
   if (prompt.IsList()) {
@@ -52,7 +52,7 @@ Result<std::vector<std::vector<int32_t>>> ReadPrompts(const RequestNode& prompt,
   }
   std::vector<std::vector<int32_t>> prompts;
   for (const RequestNode& node : nodes) {
-    TQ_ASSIGN_OR_RETURN(prompts.emplace_back(), ReadPrompt(node, service));
+    TQ_ASSIGN_OR_RETURN(prompts.emplace_back(), ReadPrompt(node, model));
   }
   return prompts;
 }
@@ -77,14 +77,12 @@ struct CompletionRequest {
   std::optional<GrammarSpec> format;
 };
 
-Status ReadForm(const RequestNode& body, const Service& service, ChatAsk& ask,
-                CompletionForm& form) {
-  TQ_ASSIGN_OR_RETURN(const std::string model, body["model"].OptionalText());
-  TQ_ASSIGN_OR_RETURN(form.model, service.AnswerName(model));
+Status ReadForm(const RequestNode& body, const Call& call, ChatAsk& ask, CompletionForm& form) {
+  form.model = call.model_name;
   TQ_ASSIGN_OR_RETURN(const auto stream, OptionalBool(body["stream"]));
   form.stream = stream.value_or(false);
   TQ_ASSIGN_OR_RETURN(const auto usage, OptionalBool(body["stream_options"]["include_usage"]));
-  form.include_usage = usage.value_or(service.options().stream_usage);
+  form.include_usage = usage.value_or(call.service.options().stream_usage);
   TQ_ASSIGN_OR_RETURN(const std::string suffix, body["suffix"].OptionalText());
   if (!suffix.empty()) return body["suffix"].Expected("no text (not served)");
   TQ_ASSIGN_OR_RETURN(const auto logprobs,
@@ -95,28 +93,28 @@ Status ReadForm(const RequestNode& body, const Service& service, ChatAsk& ask,
   return Status::Ok();
 }
 
-Result<CompletionRequest> ReadRequest(const OrderedJson& json, const Service& service) {
+Result<CompletionRequest> ReadRequest(const OrderedJson& json, const Call& call) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   const RequestNode body(json, "");
   CompletionRequest request;
   ChatAsk ask;
-  TQ_RETURN_IF_ERROR(ReadCommon(body, service, ask));
-  TQ_RETURN_IF_ERROR(ReadForm(body, service, ask, request.form));
+  TQ_RETURN_IF_ERROR(ReadCommon(body, call, ask));
+  TQ_RETURN_IF_ERROR(ReadForm(body, call, ask, request.form));
   TQ_ASSIGN_OR_RETURN(const auto max_tokens, OptionalInt(body["max_tokens"], 1, kMost));
   ask.max_tokens = max_tokens.value_or(-1);
   TQ_ASSIGN_OR_RETURN(ask.stops, ReadStops(body["stop"]));
-  TQ_ASSIGN_OR_RETURN(auto prompts, ReadPrompts(body["prompt"], service));
+  TQ_ASSIGN_OR_RETURN(auto prompts, ReadPrompts(body["prompt"], *call.model));
   TQ_ASSIGN_OR_RETURN(const auto echo, OptionalBool(body["echo"]));
   if (echo.value_or(false)) {
     if (request.form.logprobs) {
       return InvalidArgument(
           "logprobs: expected none beside echo (those of a prompt are not served), found some");
     }
-    request.form.echo = EchoTexts(body["prompt"], prompts, *service.text().tokenizer);
+    request.form.echo = EchoTexts(body["prompt"], prompts, *call.model->text().tokenizer);
   }
   request.form.num_prompts = prompts.size();
   request.format = std::move(ask.format);
-  request.plan = MakePlan(service, std::move(ask));
+  request.plan = MakePlan(call, std::move(ask));
   request.plan.request.prompt = std::move(prompts.front());
   prompts.erase(prompts.begin());
   request.plan.more_prompts = std::move(prompts);
@@ -125,10 +123,11 @@ Result<CompletionRequest> ReadRequest(const OrderedJson& json, const Service& se
 
 }  // namespace
 
-void Completions(const Call& call) {
-  const auto body = ParseBody(call.request().body);
-  if (!body.ok()) return call.Fail(body.status());
-  auto request = ReadRequest(*body, call.service);
+void Completions(const Call& asked) {
+  const auto opened = OpenModelCall(asked);
+  if (!opened) return;
+  const Call& call = opened->call;
+  auto request = ReadRequest(opened->body, call);
   if (!request.ok()) return call.Fail(request.status());
   if (request->format) {
     auto constraint = ConstrainFormat(call, *request->format, request->plan);

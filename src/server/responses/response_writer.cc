@@ -155,7 +155,7 @@ class ResponseWriter final : public AnswerWriter {
       EmitOfItem("response.content_part.added", {{"content_index", 0}, {"part", TextPart("")}});
     }
     text_ += text;
-    OrderedJson logprobs = TokenList(*call_.service.text().tokenizer, tokens);
+    OrderedJson logprobs = TokenList(*call_.model->text().tokenizer, tokens);
     for (const OrderedJson& entry : logprobs) logprobs_.push_back(entry);
     Delta("response.output_text.delta", {{"content_index", 0}, {"logprobs", std::move(logprobs)}},
           text);

@@ -90,14 +90,12 @@ Result<int> ReadLogprobs(const RequestNode& body) {
 }
 
 Result<ResponseRequest> ReadRequest(const OrderedJson& json, const OrderedJson& earlier,
-                                    const Service& service) {
+                                    const Call& call) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   const RequestNode body(json, "");
   ResponseRequest request;
-  TQ_ASSIGN_OR_RETURN(const std::string asked, body["model"].OptionalText());
-  TQ_ASSIGN_OR_RETURN(const std::string model, service.AnswerName(asked));
   TQ_ASSIGN_OR_RETURN(request.ask.input, ParseResponsesChat(json, earlier));
-  TQ_RETURN_IF_ERROR(ReadCommon(body, service, request.ask));
+  TQ_RETURN_IF_ERROR(ReadCommon(body, call, request.ask));
   TQ_RETURN_IF_ERROR(CheckOneAnswer(body, request.ask));
   TQ_ASSIGN_OR_RETURN(request.ask.num_logprobs, ReadLogprobs(body));
   TQ_RETURN_IF_ERROR(RefuseOthers(body));
@@ -112,7 +110,7 @@ Result<ResponseRequest> ReadRequest(const OrderedJson& json, const OrderedJson& 
   ResponseForm& form = request.form;
   form.stream = request.ask.stream = stream.value_or(false);
   form.store = store.value_or(true);
-  form.echo = EchoFields(json, model, request.ask.sampling, form.store);
+  form.echo = EchoFields(json, call.model_name, request.ask.sampling, form.store);
   form.tools = request.ask.input.tools;
   if (!form.store) return request;
   form.input = InputItems(body["input"].value());
@@ -123,10 +121,11 @@ Result<ResponseRequest> ReadRequest(const OrderedJson& json, const OrderedJson& 
 
 }  // namespace
 
-void Responses(const Call& call) {
-  const auto body = ParseBody(call.request().body);
-  if (!body.ok()) return call.Fail(body.status());
-  const auto previous = RequestNode(*body, "")["previous_response_id"].OptionalText();
+void Responses(const Call& asked) {
+  const auto opened = OpenModelCall(asked);
+  if (!opened) return;
+  const Call& call = opened->call;
+  const auto previous = RequestNode(opened->body, "")["previous_response_id"].OptionalText();
   if (!previous.ok()) return call.Fail(previous.status());
   OrderedJson earlier;
   if (!previous->empty()) {
@@ -134,7 +133,7 @@ void Responses(const Call& call) {
     if (stored == nullptr) return call.Fail(NoResponse("previous_response_id", *previous));
     earlier = ParseStored(stored->items);
   }
-  auto request = ReadRequest(*body, earlier, call.service);
+  auto request = ReadRequest(opened->body, earlier, call);
   if (!request.ok()) return call.Fail(request.status());
   auto plan = MakeChatPlan(call, std::move(request->ask));
   if (!plan.ok()) return call.Fail(plan.status());
