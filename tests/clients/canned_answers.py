@@ -6,6 +6,7 @@ import json
 import pathlib
 import threading
 import time
+import urllib.parse
 
 PAGE = pathlib.Path(__file__).resolve().parent.parent.parent / "src/server/page"
 TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -135,7 +136,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if not self.allowed():
             return None
         if path == "/props":
-            return self.reply_json(200, PROPS | self.server.props)
+            model = urllib.parse.parse_qs(urllib.parse.urlsplit(self.path).query).get("model", [])
+            return self.reply_json(200, PROPS | self.server.props | ({"model": model[0]} if model else {}))
         if path == "/metrics":
             return self.reply(200, "text/plain", METRICS.encode())
         return self.reply_json(404, {"error": {"message": "none"}})

@@ -335,6 +335,29 @@ def try_key(browser, policy):
         view.context.close()
 
 
+def try_models(browser, policy):
+    with CannedServer(policy, props={"model": "small", "models": ["small", "org/large"]}) as server:
+        view = Page(browser, server.url)
+        page = view.page
+        page.wait_for_selector("#server select")
+        check("the models to choose from", page.eval_on_selector_all("#server option", "all => all.map((o) => o.value)") == ["small", "org/large"])
+        view.ask("markdown please")
+        check("the server's first answers", "model" not in server.requests[-1])
+        page.select_option("#server select", "org/large")
+        page.wait_for_function("() => document.querySelector('#model').textContent === 'org/large'")
+        view.ask("markdown please")
+        check("the chosen model answers", server.requests[-1].get("model") == "org/large")
+        page.reload()
+        page.wait_for_function("() => document.querySelector('#model').textContent === 'org/large'")
+        check("the choice is kept", page.input_value("#server select") == "org/large")
+        server.props = {"model": "other", "models": ["other", "small"]}
+        page.reload()
+        page.wait_for_function("() => document.querySelector('#model').textContent === 'other'")
+        check("until the server has no such model", page.input_value("#server select") == "other")
+        view.clean("models")
+        view.context.close()
+
+
 def try_access(browser, server):
     """What a screen reader and a keyboard have to go by."""
     view = Page(browser, server.url)
@@ -382,6 +405,7 @@ def main():
         try_script(browser, server)
         try_answers(browser, server, flags.screenshots)
         try_settings(browser, server, flags.screenshots)
+        try_models(browser, policy)
         try_key(browser, policy)
         try_access(browser, server)
         browser.close()

@@ -12,6 +12,7 @@ const DEFAULTS = {
   thinking: "",  // "", "off", "on", "low", "medium", "high"
   tools: "",     // JSON as it was typed
   key: "",
+  model: "",     // of several that the server has; "": its first
   theme: "",     // "", "light", "dark"
 };
 
@@ -44,8 +45,8 @@ export function changeSettings(changes) {
   else delete document.documentElement.dataset.theme;
 }
 
-// The key stays: who resets how answers are made does not mean to log out.
-export const resetSettings = () => changeSettings({ ...DEFAULTS, key: settings.key });
+// Key and model stay: who resets how answers are made does not mean to log out.
+export const resetSettings = () => changeSettings({ ...DEFAULTS, key: settings.key, model: settings.model });
 
 // The tools as a list. Throws what is wrong with the text.
 export function toolList(text = settings.tools) {
@@ -61,6 +62,7 @@ export function requestFields() {
   for (const name of ["temperature", "top_p", "max_tokens", "seed"]) {
     if (settings[name] !== null) fields[name] = settings[name];
   }
+  if (settings.model !== "") fields.model = settings.model;
   const effort = { off: "none", on: "medium" }[settings.thinking] || settings.thinking;
   if (effort) fields.reasoning_effort = effort;
   const tools = toolList();

@@ -66,6 +66,7 @@ export function showDefaults(props) {
   field("thinking").value = settings.thinking;
   field("thinking").disabled = props.thinking === "none";
   field("tools").disabled = !props.tools;
+  byId("tools-note").textContent = "Calls are shown, and you give their results.";
   if (!props.tools) byId("tools-note").textContent = "The chat template of this model knows no tools.";
 }
 
