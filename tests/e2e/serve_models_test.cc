@@ -51,7 +51,6 @@ class ServeModels : public testing::Test {
  protected:
   void SetUp() override { WriteSmallCheckpoint(small()); }
   std::string small() const { return folder_ / "small"; }
-  std::string chat_template() const { return "{% for m in messages %}{{ m.content }}{% endfor %}"; }
 
   TempFolder folder_;
 };
@@ -104,11 +103,10 @@ TEST_F(ServeModels, AnUnloadGivesTheMemoryBack) {
   const std::string bytes = "process_resident_memory_bytes";
   Ask(server, Question("demo"));
   const double one = Metric(server, bytes);
-  double before = 0;  // nothing is loaded: measured after the first use, as all that follows
   for (int i = 0; i < 600 && StateOf(server, "demo") != "unloaded"; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
-  before = Metric(server, bytes);
+  const double before = Metric(server, bytes);
   EXPECT_LT(before, one - 15e6) << "the weights alone are as much";
   // However often they take turns.
   for (int i = 0; i < 4; ++i) {
