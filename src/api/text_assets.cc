@@ -162,6 +162,9 @@ Result<TextAssets> LoadTextAssets(const WeightSource& source) {
   }
   TQ_ASSIGN_OR_RETURN(assets.end_ids,
                       FindEndIds(generation, config, tokenizer_config, assets.tokenizer.get()));
+  const Result<EmbeddingSettings> embedding = ReadEmbeddingSettings(source);
+  assets.embedding_status = embedding.status();
+  if (embedding.ok()) assets.embedding = *embedding;
   return assets;
 }
 

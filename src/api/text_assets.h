@@ -1,5 +1,5 @@
 // TextAssets: what a checkpoint says about text: its tokenizer, chat template, sampling defaults
-// and end ids. Needs no weights. Immutable after load; any thread.
+// and end ids. Needs no weights. Immutable after load, but for what is kept; any thread.
 #pragma once
 
 #include <memory>
@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "api/dry_breaker_cache.h"
+#include "api/embedding_settings.h"
 #include "base/status.h"
 #include "chat/prompt.h"
 #include "sampling/params.h"
@@ -22,6 +24,10 @@ struct TextAssets {
   Status chat_status;                    // not ok: there is a template that cannot be used
   SamplingParams sampling;               // of generation_config.json, else greedy
   std::vector<int32_t> end_ids;
+  // Of requests, filled as they come.
+  std::unique_ptr<DryBreakerCache> dry_breakers = std::make_unique<DryBreakerCache>();
+  EmbeddingSettings embedding;
+  Status embedding_status;  // why the checkpoint's own way to embed cannot be followed
 };
 
 // Errors: kCorrupt naming the document (configs). Missing documents are no error.

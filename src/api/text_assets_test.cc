@@ -105,5 +105,69 @@ TEST(TextAssets, TokenizerFromTheFirstFileThatIsThere) {
   EXPECT_TRUE(none.message().starts_with("checkpoint: expected tokenizer.json")) << none.message();
 }
 
+// What sentence-transformers writes beside a model.
+TEST(EmbeddingSettings, OfTheModulesOfACheckpoint) {
+  const auto read = [](Files documents) {
+    return ReadEmbeddingSettings(Documents(std::move(documents)));
+  };
+  const auto plain = read({});
+  ASSERT_TRUE(plain.ok());
+  EXPECT_EQ(plain->pooling, Pooling::kLast);
+  EXPECT_TRUE(plain->normalize);
+  const std::string modules = R"([
+    {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+    {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}])";
+  const std::string normalized = modules.substr(0, modules.size() - 1) +
+                                 R"(, {"idx": 2, "name": "2", "path": "2_Normalize",
+                                       "type": "sentence_transformers.models.Normalize"}])";
+  const std::string pooling = "1_Pooling/config.json";
+  const std::pair<const char*, Pooling> kinds[] = {
+      {R"({"pooling_mode_cls_token": false, "pooling_mode_mean_tokens": true})", Pooling::kMean},
+      {R"({"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false})", Pooling::kFirst},
+      {R"({"word_embedding_dimension": 8, "pooling_mode_lasttoken": true, "include_prompt": true})",
+       Pooling::kLast},
+      {R"({"pooling_mode": "mean"})", Pooling::kMean}};
+  for (const auto& [config, want] : kinds) {
+    const auto bare = read({{"modules.json", modules}, {pooling, config}});
+    ASSERT_TRUE(bare.ok()) << bare.status().message();
+    EXPECT_EQ(bare->pooling, want) << config;
+    EXPECT_FALSE(bare->normalize);
+    EXPECT_TRUE(read({{"modules.json", normalized}, {pooling, config}})->normalize);
+  }
+  for (const char* config :
+       {R"({"pooling_mode_max_tokens": true})", R"({})", "[]", "{",
+        R"({"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": true})"}) {
+    EXPECT_FALSE(read({{"modules.json", modules}, {pooling, config}}).ok()) << config;
+  }
+  EXPECT_FALSE(read({{"modules.json", modules}}).ok()) << "no Pooling config";
+  const auto dense = read({{"modules.json", R"([{"type": "sentence_transformers.models.Dense",
+                                                 "path": "2_Dense"}])"}});
+  EXPECT_EQ(dense.status().code(), StatusCode::kUnsupported);
+  EXPECT_NE(dense.status().message().find("Dense"), std::string::npos);
+  // Of use for text all the same.
+  const auto assets = LoadTextAssets(Documents(Files{{"modules.json", "{}"}}));
+  ASSERT_TRUE(assets.ok());
+  EXPECT_FALSE(assets.value().embedding_status.ok());
+}
+
+TEST(DryBreakerCache, KeepsSomeLists) {
+  const std::string json = R"({"decoder": {"type": "Fuse"}, "model": {"type": "BPE",
+      "vocab": {"a": 0, "b": 1, "c": 2}, "merges": []}})";
+  const auto tokenizer = Tokenizer::Load(json, "");
+  ASSERT_TRUE(tokenizer.ok());
+  DryBreakerCache cache;
+  using Ids = std::vector<std::vector<int32_t>>;
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_EQ(cache.Ids(**tokenizer, {"a"}), (Ids{{0}}));
+    EXPECT_EQ(cache.Ids(**tokenizer, {"a", "c"}), (Ids{{0}, {2}}));
+    EXPECT_EQ(cache.num_lists(), 2u);
+  }
+  for (int i = 0; i < 40; ++i) {
+    cache.Ids(**tokenizer, {"b" + std::to_string(i)});
+    EXPECT_EQ(cache.Ids(**tokenizer, {"a"}), (Ids{{0}})) << "the one in use stays";
+  }
+  EXPECT_EQ(cache.num_lists(), DryBreakerCache::kMaxLists);
+}
+
 }  // namespace
 }  // namespace tq

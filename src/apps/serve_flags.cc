@@ -118,6 +118,20 @@ void AddServingFlags(CLI::App& app, ServeFlags& flags) {
                  "a request (chat_template_kwargs) win")
       ->type_name("JSON")
       ->group(kGroup);
+  app.add_flag("--tool-syntax-greedy", flags.greedy_calls,
+               "While an answer writes the syntax of a tool call, take the most probable token "
+               "whatever the temperature; texts in arguments are sampled")
+      ->group(kGroup);
+  app.add_option("--tool-syntax-tags", flags.greedy_tags,
+                 "What opens and closes calls of JSON for it; default: as the chat template has it")
+      ->type_name("OPEN,CLOSE")
+      ->group(kGroup);
+  app.add_option(
+         "--embedding-pooling", flags.embedding_pooling,
+         "What /v1/embeddings makes of a text: the hidden state of its last token, of its "
+         "first one (cls), or the mean of all; default: what the checkpoint says, else last")
+      ->check(CLI::IsMember({"mean", "last", "cls"}))
+      ->group(kGroup);
   app.add_flag("--stream-usage", flags.stream_usage,
                "Usage at the end of OpenAI streams also when it was not asked for")
       ->group(kGroup);
@@ -159,6 +173,26 @@ Status AddKeys(std::string_view text, char separator, std::string_view where,
     if (!key.empty()) keys.emplace_back(key);
   }
   if (keys.empty()) return InvalidArgument(fmt::format("{}: expected a key, found none", where));
+  return Status::Ok();
+}
+
+Status ReadGreedyCalls(const ServeFlags& flags, server::ServiceOptions& options) {
+  options.greedy_calls = flags.greedy_calls;
+  const std::string& tags = flags.greedy_tags;
+  if (tags.empty()) return Status::Ok();
+  if (!flags.greedy_calls) {
+    return InvalidArgument("--tool-syntax-tags: expected --tool-syntax-greedy too, found none");
+  }
+  const size_t comma = tags.find(',');
+  const bool two = comma != std::string::npos && comma > 0 && comma + 1 < tags.size() &&
+                   tags.find(',', comma + 1) == std::string::npos;
+  if (!two) {
+    return InvalidArgument(
+        fmt::format("--tool-syntax-tags: expected two tags as in <tool_call>,</tool_call>, found "
+                    "{}",
+                    tags));
+  }
+  options.greedy_tags = {tags.substr(0, comma), tags.substr(comma + 1)};
   return Status::Ok();
 }
 
@@ -204,6 +238,7 @@ Result<EngineOptions> ServeEngineOptions(const ServeFlags& flags, const std::str
   options.kv_tokens = flags.kv_tokens;
   options.max_sequences = flags.max_batch;
   options.max_queue = flags.max_queue;
+  options.embeddings = true;
   options.prefill_chunk = flags.prefill_chunk;
   options.prefix_cache = !flags.no_prefix_cache;
   TQ_ASSIGN_OR_RETURN(options.disk_cache, MakeDiskCacheOptions(flags.disk_cache, path));
@@ -240,6 +275,10 @@ Result<server::ServiceOptions> ServeServiceOptions(const ServeFlags& flags) {
           fmt::format("--chat-template-args: expected a JSON object, found {}", json->type_name()));
     }
     options.template_variables = std::move(json).value();
+  }
+  TQ_RETURN_IF_ERROR(ReadGreedyCalls(flags, options));
+  if (!flags.embedding_pooling.empty()) {
+    options.embedding_pooling = ParsePooling(flags.embedding_pooling);
   }
   options.origins = flags.origins;
   options.rate_limit = flags.rate_limit;

@@ -45,6 +45,9 @@ struct ServeFlags {
   bool keepalive = true;
   double keepalive_interval = 10;
   bool stream_usage = false;
+  bool greedy_calls = false;
+  std::string greedy_tags;
+  std::string embedding_pooling;
   std::string template_args;
   int64_t max_body_mb = 64;
   std::string log_file;
@@ -61,7 +64,7 @@ Result<std::vector<std::string>> ReadApiKeys(const ServeFlags& flags);
 // cache.
 Result<EngineOptions> ServeEngineOptions(const ServeFlags& flags, const std::string& path);
 server::HttpServerOptions ServeHttpOptions(const ServeFlags& flags);
-// Without the keys. Errors: --chat-template-args that are no JSON object.
+// Without the keys. Errors: --chat-template-args that are no JSON object, tags that are not two.
 Result<server::ServiceOptions> ServeServiceOptions(const ServeFlags& flags);
 
 }  // namespace tq

@@ -157,6 +157,7 @@ Result<std::unique_ptr<Engine>> Engine::Create(std::unique_ptr<StepModel> model,
   TQ_RETURN_IF_ERROR(FillInLengths(model->max_position_embeddings(), options));
   auto impl = std::make_unique<Impl>();
   impl->vocab_size = model->vocab_size();
+  options.embeddings = options.embeddings && model->hidden_size() > 0;
   const bool has_state = KvCache::BytesPerSlot(model->Needs(options.kv)) > 0;
   if (!has_state || !options.prefix_cache) options.state_checkpoints = 0;
   if (options.state_checkpoints < 0) options.state_checkpoints = options.default_checkpoints();
@@ -168,6 +169,7 @@ Result<std::unique_ptr<Engine>> Engine::Create(std::unique_ptr<StepModel> model,
                                            .kv = options.kv,
                                            .prefix_cache = options.prefix_cache,
                                            .state_checkpoints = options.state_checkpoints,
+                                           .embeddings = options.embeddings,
                                            .disk_cache = options.disk_cache,
                                            .wake = [wakeup = impl->wakeup] { wakeup->Notify(); }}));
   return std::unique_ptr<Engine>(new Engine(options, std::move(impl)));
@@ -189,6 +191,9 @@ Engine::~Engine() {
 
 Result<std::shared_ptr<TokenStream>> Engine::Submit(GenerateRequest request) {
   TQ_RETURN_IF_ERROR(request.Validate(impl_->vocab_size, options_.max_context));
+  if (request.pooling && !options_.embeddings) {
+    return Unsupported("embeddings: expected an engine that gives them, found one that does not");
+  }
   const auto stream = std::make_shared<TokenStream>(impl_->wakeup, request.num_logprobs >= 0);
   {
     const std::lock_guard lock(impl_->mutex);

@@ -31,6 +31,9 @@ struct EngineOptions {
   // Kept states of recurrent layers, for the prefix cache; -1: default_checkpoints().
   // Without recurrent layers none is made.
   int64_t state_checkpoints = -1;
+  // Takes requests with pooling. Costs a chunk's hidden states; without effect where the model
+  // gives none.
+  bool embeddings = false;
   // What outlives the engine; needs the prefix cache.
   DiskCacheOptions disk_cache = {};
   int64_t default_checkpoints() const { return 4 + 2 * int64_t{max_sequences}; }

@@ -36,11 +36,16 @@ class ModelStep final : public StepModel {
                        KvSettingsText(settings), kPageTokens);
   }
   void Forward(const StepPlan& plan, KvCache& cache, float* logits) override {
+    ForwardHidden(plan, cache, logits, {});
+  }
+  int64_t hidden_size() const override { return model_.spec().hidden_size; }
+  void ForwardHidden(const StepPlan& plan, KvCache& cache, float* logits,
+                     const HiddenRows& hidden) override {
     scratch_.Reset();
     // The vector of ropes is lent, so that a steady state does not allocate it anew.
     StepContext step{
         .backend = backend_, .scratch = scratch_, .plan = plan, .ropes = std::move(ropes_)};
-    model_.Forward(step, cache, logits);
+    model_.ForwardHidden(step, cache, logits, hidden);
     ropes_ = std::move(step.ropes);
   }
 
@@ -61,8 +66,7 @@ Result<Scratch> MakeScratch(const Model& model, Backend& backend, const EngineOp
   for (const int64_t limit : {options.max_context, options.kv_tokens}) {
     if (limit > 0) shape.context = std::min(shape.context, limit);
   }
-  TQ_ASSIGN_OR_RETURN(const int64_t bytes,
-                      MeasureWorkspace(model, backend, options.kv, shape));
+  TQ_ASSIGN_OR_RETURN(const int64_t bytes, MeasureWorkspace(model, backend, options.kv, shape));
   if (!scratch.Reserve(static_cast<size_t>(bytes))) {
     return OutOfMemory(
         fmt::format("memory: expected {:.3f} GB for the workspace of a step, found "

@@ -45,7 +45,13 @@ Status GenerateRequest::Validate(int64_t vocab_size, int64_t max_context) const 
     return InvalidArgument("prompt: expected at least one id, found none; start with the BOS id");
   }
   const auto length = static_cast<int64_t>(prompt.size());
-  if (length >= max_context) {
+  if (pooling && length > max_context) {
+    return InvalidArgument(
+        fmt::format("prompt: expected at most {} ids (the context), found {}; shorten it or raise "
+                    "the context",
+                    max_context, length));
+  }
+  if (!pooling && length >= max_context) {
     return InvalidArgument(
         fmt::format("prompt: expected at most {} ids (a context of {} tokens less one for the "
                     "answer), found {}; shorten it or raise the context",

@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "base/status.h"
 #include "cache/prefix_key.h"
+#include "engine/pooling.h"
 #include "sampling/constraint.h"
 #include "sampling/logprobs.h"
 #include "sampling/params.h"
@@ -29,6 +31,9 @@ struct GenerateRequest {
   int priority = 0;  // the higher is served first; may push a lower one back
   // What ids of the prompt stand for beyond themselves (images): part of the prefix cache's key.
   std::vector<TokenExtra> extras;
+  // No answer, but one vector of the prompt: TokenStream::embedding(). The prompt may fill the
+  // context; what is about answers does not count.
+  std::optional<Pooling> pooling = {};
 
   // Errors: kInvalidArgument naming the field, what was expected and found.
   Status Validate(int64_t vocab_size, int64_t max_context) const;

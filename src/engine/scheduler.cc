@@ -25,20 +25,30 @@ Result<std::unique_ptr<Scheduler>> Scheduler::Create(std::unique_ptr<StepModel> 
   const int64_t logits_bytes =
       options.max_sequences * model->vocab_size() * static_cast<int64_t>(sizeof(float));
   TQ_ASSIGN_OR_RETURN(Buffer logits, Buffer::Allocate(static_cast<size_t>(logits_bytes)));
+  Buffer hidden;
+  if (options.embeddings) {
+    // What is pooled is prefilled.
+    const int64_t hidden_bytes =
+        options.prefill_chunk * model->hidden_size() * static_cast<int64_t>(sizeof(float));
+    TQ_ASSIGN_OR_RETURN(hidden, Buffer::Allocate(static_cast<size_t>(hidden_bytes)));
+  }
   std::unique_ptr<Scheduler> scheduler(new Scheduler(std::move(model), options, std::move(cache),
-                                                     std::move(prefix), std::move(logits)));
+                                                     std::move(prefix), std::move(logits),
+                                                     std::move(hidden)));
   TQ_RETURN_IF_ERROR(scheduler->OpenDisk());
   return scheduler;
 }
 
 Scheduler::Scheduler(std::unique_ptr<StepModel> model, const SchedulerOptions& options,
-                     std::unique_ptr<KvCache> cache, PrefixCache prefix, Buffer logits)
+                     std::unique_ptr<KvCache> cache, PrefixCache prefix, Buffer logits,
+                     Buffer hidden)
     : model_(std::move(model)),
       options_(options),
       cache_(std::move(cache)),
       prefix_(std::move(prefix)),
       fingerprint_(model_->Fingerprint(options.kv)),
-      logits_(std::move(logits)) {
+      logits_(std::move(logits)),
+      hidden_(std::move(hidden)) {
   if (prefix_.enabled() && cache_->has_state()) {
     checkpoints_.interval = KvCache::PagesFor(options_.prefill_chunk) * kPageTokens;
     checkpoints_.max_count = options_.state_checkpoints;
@@ -51,6 +61,7 @@ Scheduler::Scheduler(std::unique_ptr<StepModel> model, const SchedulerOptions& o
   plan_.sequences.reserve(max_sequences);
   plan_.logits_tokens.reserve(max_sequences);
   plan_.ids.reserve(max_tokens);
+  if (options_.embeddings) hidden_tokens_.reserve(static_cast<size_t>(options_.prefill_chunk));
   plan_.positions.reserve(max_tokens);
   sampler_scratch_.Reserve(static_cast<size_t>(model_->vocab_size()),
                            static_cast<size_t>(options_.num_pages * kPageTokens));
@@ -115,7 +126,13 @@ bool Scheduler::Step() {
   SharePrefill();
   BuildPlan();
   if (scheduled_.empty()) return false;
-  model_->Forward(plan_, *cache_, reinterpret_cast<float*>(logits_.data()));
+  auto* logits = reinterpret_cast<float*>(logits_.data());
+  if (hidden_tokens_.empty()) {
+    model_->Forward(plan_, *cache_, logits);
+  } else {
+    model_->ForwardHidden(plan_, *cache_, logits,
+                          {hidden_tokens_, reinterpret_cast<float*>(hidden_.data())});
+  }
   counters_.steps.fetch_add(1, std::memory_order_relaxed);
   AcceptLogits();
   RetireEnded();
@@ -179,6 +196,7 @@ void Scheduler::BuildPlan() {
   plan_.positions.clear();
   plan_.sequences.clear();
   plan_.logits_tokens.clear();
+  hidden_tokens_.clear();
   scheduled_.clear();
   for (const std::unique_ptr<Session>& session : running_) {
     int64_t num_tokens = 0;
@@ -190,7 +208,7 @@ void Scheduler::BuildPlan() {
       num_tokens = session->num_pending();
     }
     if (num_tokens == 0) continue;
-    session->BeginStep(num_tokens, plan_);
+    session->BeginStep(num_tokens, plan_, hidden_tokens_);
     scheduled_.push_back(session.get());
   }
 }
@@ -198,7 +216,13 @@ void Scheduler::BuildPlan() {
 void Scheduler::AcceptLogits() {
   const auto vocab_size = static_cast<size_t>(model_->vocab_size());
   float* row = reinterpret_cast<float*>(logits_.data());
+  const auto* hidden = reinterpret_cast<const float*>(hidden_.data());
   for (size_t i = 0; i < scheduled_.size(); ++i) {
+    if (const int64_t num_hidden = scheduled_[i]->num_hidden(); num_hidden > 0) {
+      const auto floats = static_cast<size_t>(num_hidden * model_->hidden_size());
+      scheduled_[i]->AddHidden({hidden, floats});
+      hidden += floats;
+    }
     if (!scheduled_[i]->EndStep(plan_.sequences[i], caches())) continue;
     scheduled_[i]->Accept({row, vocab_size}, sampler_scratch_);
     row += vocab_size;

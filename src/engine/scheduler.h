@@ -33,6 +33,7 @@ struct SchedulerOptions {
   KvSettings kv = KvFormat::kF16;
   bool prefix_cache = true;
   int64_t state_checkpoints = 0;
+  bool embeddings = false;
   DiskCacheOptions disk_cache = {};
   std::function<void()> wake = {};  // any thread may call it: there may be something to do
 };
@@ -77,7 +78,7 @@ class Scheduler {
 
  private:
   Scheduler(std::unique_ptr<StepModel> model, const SchedulerOptions& options,
-            std::unique_ptr<KvCache> cache, PrefixCache prefix, Buffer logits);
+            std::unique_ptr<KvCache> cache, PrefixCache prefix, Buffer logits, Buffer hidden);
   SessionCaches caches() {
     return {*cache_, prefix_, fingerprint_, checkpoints_, disk_.get(), saver_.get()};
   }
@@ -107,6 +108,7 @@ class Scheduler {
   std::unique_ptr<DiskSaver> saver_;
   SamplerScratch sampler_scratch_;
   Buffer logits_;                                    // [max_sequences, V]
+  Buffer hidden_;                                    // [prefill_chunk, E]; without embeddings none
   std::vector<std::unique_ptr<Session>> running_;    // in the order of Session::Before
   std::vector<std::unique_ptr<Session>> preempted_;  // likewise
   // Reused by every step: a steady state allocates nothing.
@@ -116,8 +118,9 @@ class Scheduler {
     int64_t given;
   };
   StepPlan plan_;
-  std::vector<Session*> scheduled_;  // the session of each plan_.sequences
-  std::vector<Share> shares_;        // of this step's chunk of prefill
+  std::vector<int32_t> hidden_tokens_;  // of plan_, in the order of hidden_
+  std::vector<Session*> scheduled_;     // the session of each plan_.sequences
+  std::vector<Share> shares_;           // of this step's chunk of prefill
   SchedulerCounters counters_;
 };
 

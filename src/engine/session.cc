@@ -44,7 +44,8 @@ Session::Session(GenerateRequest request, int64_t number, int64_t vocab_size, in
       min_tokens_(request.min_tokens) {
   stats_.prompt_tokens = static_cast<int64_t>(ids_.size());
   const int64_t room = max_context - stats_.prompt_tokens;
-  max_tokens_ = request.max_tokens < 0 ? room : std::min(request.max_tokens, room);
+  if (request.pooling) pooler_.emplace(*request.pooling);
+  max_tokens_ = pooler_ ? 0 : request.max_tokens < 0 ? room : std::min(request.max_tokens, room);
 }
 
 bool Session::Before(const Session& other) const {
@@ -59,8 +60,12 @@ bool Session::Start(const SessionCaches& caches, int64_t spare_pages) {
     return num_pages - match.num_pages + spare_pages <=
            caches.prefix.available() - match.idle_pages;
   };
-  PrefixMatch match = caches.prefix.Match(cache_, tokens());
+  if (pooler_) pooler_->Reset();
+  PrefixMatch match;
+  match.node = cache_.node;
+  if (reuses_prefix()) match = caches.prefix.Match(cache_, tokens());
   if (!fits(match)) {
+    if (!reuses_prefix()) return false;
     // A tail needs two pages for a moment: the tree's and its copy.
     match = caches.prefix.Match(cache_, tokens(), /*with_tail=*/false);
     if (!fits(match)) return false;
@@ -94,7 +99,7 @@ void Session::Stop(const SessionCaches& caches) {
 
 // What the disk has beyond the tree goes straight into the session's own pages and slot.
 void Session::StartLoad(const SessionCaches& caches) {
-  if (caches.disk == nullptr || num_pending() <= DiskCache::kLeastGain) return;
+  if (caches.disk == nullptr || !reuses_prefix() || num_pending() <= DiskCache::kLeastGain) return;
   load_ = caches.disk->Load(tokens(), cache_.num_shared, cache_.length, cache_.pages,
                             caches.kv.has_state() ? cache_.state_slot : -1);
   cache_.loading = true;
@@ -121,6 +126,7 @@ void Session::Adopt(const SessionCaches& caches, const PrefixMatch& match) {
 }
 
 void Session::TakeUp(const SessionCaches& caches) {
+  if (!reuses_prefix()) return;
   const PrefixMatch match = caches.prefix.Match(cache_, tokens());
   if (match.length() > cache_.length) Adopt(caches, match);
 }
@@ -130,6 +136,7 @@ int64_t Session::ChunkTokens(int64_t most, const CheckpointRule& rule) const {
 }
 
 bool Session::CanWaitFor(const Session& leader, const CheckpointRule& rule) const {
+  if (!reuses_prefix()) return false;
   // Where the leader shares next: at a checkpoint, or at the end of its page.
   const int64_t border = rule.interval > 0 ? leader.NextCheckpoint(rule)
                                            : (leader.cache_.num_shared + 1) * kPageTokens;
@@ -144,7 +151,7 @@ bool Session::Grow(PrefixCache& prefix) {
   return missing <= 0 || prefix.Allocate(missing, cache_.pages);
 }
 
-void Session::BeginStep(int64_t num_tokens, StepPlan& plan) {
+void Session::BeginStep(int64_t num_tokens, StepPlan& plan, std::vector<int32_t>& hidden_tokens) {
   TQ_DCHECK(num_tokens > 0 && num_tokens <= num_pending());
   if (first_step_ == Clock::time_point()) first_step_ = Clock::now();
   const int64_t begin = cache_.length;
@@ -154,7 +161,10 @@ void Session::BeginStep(int64_t num_tokens, StepPlan& plan) {
     plan.ids.push_back(ids_[static_cast<size_t>(position)]);
     plan.positions.push_back(static_cast<int32_t>(position));
   }
-  if (num_tokens == num_pending()) {
+  if (pooler_) {
+    pooler_->Want(plan.num_tokens() - num_tokens, num_tokens, begin, stats_.prompt_tokens,
+                  hidden_tokens);
+  } else if (num_tokens == num_pending()) {
     plan.logits_tokens.push_back(static_cast<int32_t>(plan.num_tokens() - 1));
   }
 }
@@ -170,7 +180,21 @@ bool Session::EndStep(SequencePlan& sequence, const SessionCaches& caches) {
     caches.prefix.SaveCheckpoint(cache_);
   }
   if (caches.saver != nullptr) SaveProgress(caches, at_checkpoint);
-  return num_pending() == 0;
+  if (!pooler_) return num_pending() == 0;
+  if (num_pending() == 0) EndPooling();
+  return false;
+}
+
+void Session::EndPooling() {
+  embedding_ = pooler_->Result();
+  const bool finite = std::all_of(embedding_.begin(), embedding_.end(),
+                                  [](float value) { return std::isfinite(value); });
+  end_reason_ = finite ? FinishReason::kStop : FinishReason::kError;
+  if (finite) return;
+  embedding_.clear();
+  status_ = Internal(
+      "hidden states: expected numbers, found NaN or infinity: the checkpoint may be "
+      "damaged");
 }
 
 void Session::SaveProgress(const SessionCaches& caches, bool at_checkpoint) {
@@ -210,6 +234,7 @@ void Session::Accept(std::span<float> logits, SamplerScratch& scratch) {
   call.position = static_cast<int64_t>(ids_.size());
   call.num_logprobs = num_logprobs_;
   call.allowed = FillMask();
+  call.greedy = constraint_ != nullptr && constraint_->TakesBest();
   if (end_reason_ != FinishReason::kNone) return;
   const SampledToken token = sampler_.Sample(logits, call, scratch);
   if (std::isnan(logits[static_cast<size_t>(token.id)])) {
@@ -251,7 +276,7 @@ void Session::Finish(FinishReason reason) {
     const bool answered = stats_.generated_tokens > 0;
     stats_.prefill_seconds = Seconds((answered ? first_token_ : now) - first_step_);
   }
-  stream_->Finish(reason, status_, stats_);
+  stream_->Finish(reason, status_, stats_, std::move(embedding_));
 }
 
 }  // namespace tq

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -75,8 +76,11 @@ class Session {
   }
 
   // Appends the next num_tokens pending ids to the plan, and wants logits if no id stays pending.
-  // The page table is lent to the plan until EndStep.
-  void BeginStep(int64_t num_tokens, StepPlan& plan);
+  // The page table is lent to the plan until EndStep. A session that wants a vector of its prompt
+  // asks for hidden states instead: num_hidden() of them.
+  void BeginStep(int64_t num_tokens, StepPlan& plan, std::vector<int32_t>& hidden_tokens);
+  int64_t num_hidden() const { return pooler_ ? pooler_->num_wanted() : 0; }
+  void AddHidden(std::span<const float> rows) { pooler_->Add(rows); }
   // Takes the page table back and shares what was computed. True when the step gives logits: then
   // call Accept.
   bool EndStep(SequencePlan& sequence, const SessionCaches& caches);
@@ -95,6 +99,9 @@ class Session {
   using Clock = std::chrono::steady_clock;
 
   PrefixTokens tokens() const { return {ids_, extras_}; }
+  bool reuses_prefix() const { return !pooler_ || pooler_->may_skip_prefix(); }
+  // All of the prompt was pooled.
+  void EndPooling();
   int64_t NextCheckpoint(const CheckpointRule& rule) const {
     return rule.Next(cache_.length, stats_.prompt_tokens, cache_.branch);
   }
@@ -113,6 +120,8 @@ class Session {
   std::shared_ptr<DiskLoad> load_;
   int64_t length_before_load_ = 0;
   int64_t saved_tokens_ = 0;  // sent to the disk while it runs
+  std::optional<Pooler> pooler_;
+  std::vector<float> embedding_;
   Sampler sampler_;
   int num_logprobs_;
   LoopDetector loop_detector_;

@@ -8,7 +8,9 @@
 
 #include "backend/ops.h"
 #include "backend/step_plan.h"
+#include "base/check.h"
 #include "cache/kv_cache.h"
+#include "model/hidden_rows.h"
 
 namespace tq {
 
@@ -23,6 +25,12 @@ class StepModel {
   virtual std::string Fingerprint(const KvSettings& settings) const = 0;
   // As Model::Forward: logits[i * vocab_size ...] of token plan.logits_tokens[i].
   virtual void Forward(const StepPlan& plan, KvCache& cache, float* logits) = 0;
+  // Floats of a token's hidden state; 0: this model gives none.
+  virtual int64_t hidden_size() const { return 0; }
+  // Forward that also gives hidden states. Requires: hidden_size() > 0.
+  virtual void ForwardHidden(const StepPlan&, KvCache&, float* /*logits*/, const HiddenRows&) {
+    TQ_CHECK(hidden_size() > 0);
+  }
 };
 
 }  // namespace tq

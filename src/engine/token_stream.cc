@@ -99,7 +99,13 @@ void TokenStream::Push(int32_t id, const TokenLogprobs& logprobs) {
   changed_.notify_one();
 }
 
-void TokenStream::Finish(FinishReason reason, Status status, const GenerateStats& stats) {
+std::vector<float> TokenStream::embedding() const {
+  const std::lock_guard lock(mutex_);
+  return embedding_;
+}
+
+void TokenStream::Finish(FinishReason reason, Status status, const GenerateStats& stats,
+                         std::vector<float> embedding) {
   {
     const std::lock_guard lock(mutex_);
     if (finished_) return;
@@ -107,6 +113,7 @@ void TokenStream::Finish(FinishReason reason, Status status, const GenerateStats
     reason_ = reason;
     status_ = std::move(status);
     stats_ = stats;
+    embedding_ = std::move(embedding);
     CallListener();
   }
   changed_.notify_all();

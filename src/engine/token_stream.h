@@ -44,12 +44,15 @@ class TokenStream {
   FinishReason finish_reason() const;
   Status status() const;  // why, when finish_reason() is kError
   GenerateStats stats() const;
+  // Of a request with pooling, at the end with kStop; else empty.
+  std::vector<float> embedding() const;
 
   // Engine side. Push requires: not full, not finished. The first Finish counts.
   bool full() const;
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
   void Push(int32_t id, const TokenLogprobs& logprobs = {});
-  void Finish(FinishReason reason, Status status, const GenerateStats& stats);
+  void Finish(FinishReason reason, Status status, const GenerateStats& stats,
+              std::vector<float> embedding = {});
 
  private:
   // These require the lock.
@@ -70,6 +73,7 @@ class TokenStream {
   FinishReason reason_ = FinishReason::kNone;
   Status status_;
   GenerateStats stats_;
+  std::vector<float> embedding_;
 };
 
 }  // namespace tq

@@ -62,6 +62,12 @@ class AfterReasoning final : public Constraint {
     return now().inner > 0 && inner_->IsTerminated();
   }
 
+  bool TakesBest() const override {
+    const bool in_line = now().phase == Phase::kAnswer ||
+                         (now().phase == Phase::kStart && now().inner == num_tokens());
+    return in_line && inner_ != nullptr && inner_->TakesBest();
+  }
+
   void Rollback(size_t num_tokens) override {
     const State before = now();
     history_.resize(history_.size() - num_tokens);

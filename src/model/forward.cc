@@ -8,16 +8,6 @@
 namespace tq {
 namespace {
 
-// Rows `tokens` of x [T, n], one after another.
-const float* GatherRows(StepContext& step, const float* x, int64_t n) {
-  const std::vector<int32_t>& tokens = step.plan.logits_tokens;
-  const auto count = static_cast<int64_t>(tokens.size());
-  if (count == step.num_tokens()) return x;
-  float* out = step.Floats(count * n);
-  step.backend.CopyRows({x, n, out, n, count, n, tokens.data()});
-  return out;
-}
-
 // Plans are made by our own schedulers: one that does not fit is a bug.
 void CheckInputs(const StepPlan& plan, int64_t hidden, bool conditions) {
   const int64_t num_tokens = plan.num_tokens();
@@ -122,38 +112,23 @@ void Model::ForwardBlock(StepContext& step, KvCache& cache, size_t index, float*
   parts_.blocks[index]->Forward(step, residuals, cache, index);
 }
 
-void Model::Forward(StepContext& step, KvCache& cache, float* logits) const {
-  const ScratchScope scope(step.scratch);
-  const StepPlan& plan = step.plan;
-  const int64_t num_tokens = plan.num_tokens();
+void Model::HeadInput(StepContext& step, const float* final_hidden, std::span<const int32_t> tokens,
+                      float* out) const {
   const int64_t hidden = spec_.hidden_size;
-  BeginStep(step);
+  const auto count = static_cast<int64_t>(tokens.size());
+  step.backend.CopyRows({final_hidden, hidden, out, hidden, count, hidden, tokens.data()});
+  if (!parts_.final_streams) parts_.final_norm.Apply(step, out, out, count, hidden);
+}
 
-  Residuals residuals = Embed(step);
-  if (step.observer != nullptr)
-    step.observer->OnHidden(0, residuals.x, num_tokens, residual_width());
-  for (size_t i = 0; i < parts_.blocks.size(); ++i) {
-    parts_.blocks[i]->Forward(step, residuals, cache, i);
-    if (step.observer != nullptr)
-      step.observer->OnHidden(i + 1, residuals.x, num_tokens, residual_width());
-  }
-  if (plan.logits_tokens.empty()) return;
-
-  const auto num_logits = static_cast<int64_t>(plan.logits_tokens.size());
-  const float* head_in = GatherRows(step, FinalHidden(step, residuals), hidden);
-  if (!parts_.final_streams) {
-    float* normed = step.Floats(num_logits * hidden);
-    parts_.final_norm.Apply(step, head_in, normed, num_logits, hidden);
-    head_in = normed;
-  }
+void Model::Head(StepContext& step, const float* head_in, int64_t num_rows, float* logits) const {
   if (step.input_observer != nullptr && parts_.lm_head != nullptr) {
     constexpr std::string_view kName = "lm_head";
-    step.input_observer->OnInput({&kName, 1}, head_in, num_logits, hidden);
+    step.input_observer->OnInput({&kName, 1}, head_in, num_rows, spec_.hidden_size);
   }
   const Weight* head = parts_.lm_head != nullptr ? parts_.lm_head.get() : parts_.embed.get();
-  const MatMulArgs out[] = {{head, head_in, nullptr, logits, num_logits}};
+  const MatMulArgs out[] = {{head, head_in, nullptr, logits, num_rows}};
   step.backend.MatMul(out, step.scratch);
-  const int64_t n = num_logits * spec_.vocab_size;
+  const int64_t n = num_rows * spec_.vocab_size;
   if (spec_.head.logit_scale != 1.0f) {
     step.backend.Map({.x = logits,
                       .x_stride = n,
@@ -165,6 +140,36 @@ void Model::Forward(StepContext& step, KvCache& cache, float* logits) const {
   if (spec_.head.final_logit_softcapping != 0) {
     step.backend.Softcap({logits, spec_.head.final_logit_softcapping, n});
   }
+}
+
+void Model::Forward(StepContext& step, KvCache& cache, float* logits) const {
+  ForwardHidden(step, cache, logits, {});
+}
+
+void Model::ForwardHidden(StepContext& step, KvCache& cache, float* logits,
+                          const HiddenRows& hidden) const {
+  const ScratchScope scope(step.scratch);
+  const StepPlan& plan = step.plan;
+  const int64_t num_tokens = plan.num_tokens();
+  BeginStep(step);
+
+  Residuals residuals = Embed(step);
+  if (step.observer != nullptr)
+    step.observer->OnHidden(0, residuals.x, num_tokens, residual_width());
+  for (size_t i = 0; i < parts_.blocks.size(); ++i) {
+    parts_.blocks[i]->Forward(step, residuals, cache, i);
+    if (step.observer != nullptr)
+      step.observer->OnHidden(i + 1, residuals.x, num_tokens, residual_width());
+  }
+  if (plan.logits_tokens.empty() && hidden.tokens.empty()) return;
+
+  const float* final_hidden = FinalHidden(step, residuals);
+  if (!hidden.tokens.empty()) HeadInput(step, final_hidden, hidden.tokens, hidden.rows);
+  if (plan.logits_tokens.empty()) return;
+  const auto num_logits = static_cast<int64_t>(plan.logits_tokens.size());
+  float* head_in = step.Floats(num_logits * spec_.hidden_size);
+  HeadInput(step, final_hidden, plan.logits_tokens, head_in);
+  Head(step, head_in, num_logits, logits);
 }
 
 }  // namespace tq

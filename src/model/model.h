@@ -4,11 +4,13 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "backend/backend.h"
 #include "cache/kv_cache.h"
+#include "model/hidden_rows.h"
 #include "model/model_parts.h"
 #include "model/spec.h"
 #include "model/step_context.h"
@@ -59,6 +61,9 @@ class Model {
   // tokens are appended to `cache`. Requires: every id < vocab_size, pages allocated for every
   // position.
   void Forward(StepContext& step, KvCache& cache, float* logits) const;
+  // Also gives the hidden states of `hidden.tokens`.
+  void ForwardHidden(StepContext& step, KvCache& cache, float* logits,
+                     const HiddenRows& hidden) const;
 
   // The same piece by piece, for those who change weights on the way. x [T, residual_width()]: the
   // residual before the first block, then through one block. Requires: blocks_stand_alone().
@@ -73,6 +78,10 @@ class Model {
   void BeginStep(StepContext& step) const;
   Residuals Embed(StepContext& step) const;
   const float* FinalHidden(StepContext& step, const Residuals& residuals) const;
+  // Rows `tokens` of it, normed, to `out`.
+  void HeadInput(StepContext& step, const float* final_hidden, std::span<const int32_t> tokens,
+                 float* out) const;
+  void Head(StepContext& step, const float* head_in, int64_t num_rows, float* logits) const;
 
   ModelSpec spec_;
   ModelParts parts_;

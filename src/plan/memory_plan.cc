@@ -30,6 +30,9 @@ Result<EngineMemory> ChargeFixed(const ModelMemory& model, const EngineOptions& 
   out.states = options.max_sequences * model.slot_bytes();
   out.exact_pages = model.exact_bytes(options.max_sequences);
   out.logits = options.max_sequences * model.vocab_size * static_cast<int64_t>(sizeof(float));
+  if (options.embeddings) {
+    out.logits += options.prefill_chunk * model.hidden_size * static_cast<int64_t>(sizeof(float));
+  }
   out.sampling = SamplerScratch::BytesFor(model.vocab_size, 0);
   if (!options.disk_cache.folder.empty() && options.prefix_cache) {
     out.disk_copies =
@@ -57,6 +60,7 @@ ModelMemory MemoryOf(const Model& model, Backend& backend, const KvSettings& kv)
   out.weight_bytes = model.prepared_bytes();
   out.needs = model.Needs(kv);
   out.vocab_size = model.spec().vocab_size;
+  out.hidden_size = model.spec().hidden_size;
   out.max_position_embeddings = model.spec().max_position_embeddings;
   out.workspace = [&model, &backend, kv](const StepShape& shape) {
     return MeasureWorkspace(model, backend, kv, shape);

@@ -20,6 +20,7 @@ struct ModelMemory {
   int64_t weight_bytes = 0;  // prepared
   std::vector<CacheNeeds> needs;
   int64_t vocab_size = 0;
+  int64_t hidden_size = 0;
   int64_t max_position_embeddings = 0;
   std::function<Result<int64_t>(const StepShape&)> workspace;
 
@@ -39,7 +40,7 @@ struct EngineMemory {
   int64_t exact_pages = 0;  // those of first positions, beside the packed ones
   int64_t states = 0;       // of recurrent layers, running sequences
   int64_t checkpoints = 0;  // of such states, for the prefix cache
-  int64_t logits = 0;
+  int64_t logits = 0;       // and hidden states, of an engine that gives embeddings
   int64_t sampling = 0;     // scratch of the sampler, once for all
   int64_t disk_copies = 0;  // of pages and states on their way to the disk
   int64_t workspace = 0;    // scratch memory of the largest step

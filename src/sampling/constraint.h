@@ -21,6 +21,8 @@ class Constraint {
   virtual void Accept(int32_t id) = 0;
   // Whether the text is complete and nothing may follow.
   virtual bool IsTerminated() const = 0;
+  // Whether the next id is the most probable one of the mask, whatever the temperature.
+  virtual bool TakesBest() const { return false; }
   // Takes the last num_tokens of Accept back.
   virtual void Rollback(size_t num_tokens) = 0;
   // Another one in the same state, for a second answer to the same prompt.

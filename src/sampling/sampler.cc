@@ -87,7 +87,7 @@ void Sampler::ChangeLogits(std::span<float> logits, const SamplerCall& call,
 
 int32_t Sampler::Choose(std::span<const float> logits, const SamplerCall& call,
                         Candidates& candidates) const {
-  if (params_.temperature < kGreedyTemperature) {
+  if (call.greedy || params_.temperature < kGreedyTemperature) {
     const int32_t best = ArgMax(logits);
     return best >= 0 ? best : LowestAllowed(logits.size(), call);
   }

@@ -6,8 +6,8 @@
 // 2. logit bias;
 // 3. repetition penalty, then frequency and presence penalty, then DRY (penalties.h);
 // 4. forbidden ids and ends of bad words: -inf.
-// Temperature below 1e-5: the lowest id among the largest logits. Otherwise, in the order of
-// params.order:
+// Temperature below 1e-5, or SamplerCall::greedy: the lowest id among the largest logits.
+// Otherwise, in the order of params.order:
 // 5. top_k, typical_p, top_p, min_p, XTC (candidates.h), each on what the one before it left and on
 //    its shares of that; then the temperature, which changes the shares of what comes after it;
 // 6. a draw: candidates by rising id, the first one at which the sum of the weights exceeds
@@ -52,6 +52,7 @@ struct SamplerCall {
   std::span<const uint32_t> allowed = {};   // of a Constraint; empty: no mask
   int64_t position = 0;                     // index of the token being drawn
   int num_logprobs = -1;                    // alternatives; -1: no logprobs at all
+  bool greedy = false;                      // whatever the temperature
 };
 
 struct SampledToken {

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
 #include "chat/output/tool_grammar.h"
 #include "grammar/after_reasoning.h"
+#include "server/greedy_calls.h"
 
 namespace tq::server {
 namespace {
@@ -52,34 +54,56 @@ Result<OrderedJson> FormatPart(const GrammarSpec& format) {
     if (!parsed.ok()) return InvalidArgument(parsed.status().message());
     schema = std::move(parsed).value();
   }
-  return OrderedJson{{"type", "json_schema"}, {"json_schema", std::move(schema)}};
+  return OrderedJson{
+      {"type", "json_schema"}, {"json_schema", std::move(schema)}, {"max_whitespace_cnt", 32}};
+}
+
+bool HasChannels(const Call& call, const AnswerPlan& plan) {
+  return plan.parser && plan.parser->syntax.reasoning == ReasoningSyntax::kHarmony &&
+         call.model->text().tokenizer->TokenId("<|channel|>") >= 0;
 }
 
 // Where answers are messages in channels: behind the header of the last one.
-Result<GrammarSpec> InFinalChannel(const GrammarSpec& format) {
-  TQ_ASSIGN_OR_RETURN(OrderedJson part, FormatPart(format));
+OrderedJson InFinalChannel(OrderedJson part) {
   const auto text = [](const char* value) {
     return OrderedJson{{"type", "const_string"}, {"value", value}};
   };
   OrderedJson elements = {{{"type", "optional"}, {"content", text("<|start|>assistant")}},
                           text("<|channel|>final<|message|>")};
   elements.push_back(std::move(part));
-  const OrderedJson tag = {{"type", "structural_tag"},
-                           {"format", {{"type", "sequence"}, {"elements", std::move(elements)}}}};
-  return GrammarSpec{GrammarSpec::Kind::kStructuralTag, tag.dump(), format.mode};
+  return {{"type", "sequence"}, {"elements", std::move(elements)}};
+}
+
+ToolGrammarOptions GrammarOptionsOf(const Call& call, const AnswerPlan& plan) {
+  const Tokenizer& tokenizer = *call.model->text().tokenizer;
+  ToolGrammarOptions options;
+  options.syntax = plan.parser->syntax.tools;
+  options.several = !plan.one_call;
+  options.has_token = [&tokenizer](std::string_view text) { return tokenizer.TokenId(text) >= 0; };
+  return options;
+}
+
+bool WantsGreedyCalls(const Service& service, const AnswerPlan& plan) {
+  return service.options().greedy_calls && plan.parser->parse_tools &&
+         plan.request.sampling.temperature > 0;
+}
+
+ToolSyntaxTracker TrackerOf(const ServiceOptions& options, const AnswerPlan& plan) {
+  if (options.greedy_tags.empty()) return ToolSyntaxTracker(plan.parser->syntax.tools);
+  return {options.greedy_tags.front(), options.greedy_tags.back()};
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Constraint>> ConstrainFormat(const Call& call, const GrammarSpec& format,
                                                     const AnswerPlan& plan) {
-  const bool has_channels = plan.parser &&
-                            plan.parser->syntax.reasoning == ReasoningSyntax::kHarmony &&
-                            call.model->text().tokenizer->TokenId("<|channel|>") >= 0;
-  if (has_channels) {
-    TQ_ASSIGN_OR_RETURN(const GrammarSpec spec, InFinalChannel(format));
+  if (HasChannels(call, plan)) {
+    TQ_ASSIGN_OR_RETURN(OrderedJson part, FormatPart(format));
+    const OrderedJson tag = {{"type", "structural_tag"},
+                             {"format", InFinalChannel(std::move(part))}};
     TQ_ASSIGN_OR_RETURN(GrammarCompiler * compiler, call.model->call_grammars(plan.parser->syntax));
-    return Compile(call, *compiler, spec, plan);
+    return Compile(call, *compiler, {GrammarSpec::Kind::kStructuralTag, tag.dump(), format.mode},
+                   plan);
   }
   TQ_ASSIGN_OR_RETURN(GrammarCompiler * compiler, call.model->grammars());
   return Compile(call, *compiler, format, plan);
@@ -92,13 +116,36 @@ Result<std::unique_ptr<Constraint>> ConstrainCalls(const Call& call,
   std::erase_if(tools, [&](const ToolSpec& tool) {
     return !names.empty() && std::find(names.begin(), names.end(), tool.name) == names.end();
   });
-  const Tokenizer& tokenizer = *call.model->text().tokenizer;
-  ToolGrammarOptions options;
-  options.syntax = plan.parser->syntax.tools;
-  options.several = !plan.one_call;
-  options.has_token = [&](std::string_view text) { return tokenizer.TokenId(text) >= 0; };
-  Result<std::string> grammar = MakeToolGrammar(tools, options);
+  Result<std::string> grammar = MakeToolGrammar(tools, GrammarOptionsOf(call, plan));
   if (!grammar.ok()) return grammar.status().WithContext("tool_choice");
+  TQ_ASSIGN_OR_RETURN(GrammarCompiler * compiler, call.model->call_grammars(plan.parser->syntax));
+  return Compile(
+      call, *compiler,
+      {GrammarSpec::Kind::kStructuralTag, std::move(grammar).value(), SchemaMode::kRelax}, plan);
+}
+
+Result<std::unique_ptr<Constraint>> ConstrainCallsOrFormat(const Call& call,
+                                                           const GrammarSpec& format,
+                                                           const std::string& field,
+                                                           const AnswerPlan& plan) {
+  // Schemas of tools are relaxed where they must; so what the format says is checked by itself.
+  TQ_ASSIGN_OR_RETURN(GrammarCompiler * formats, call.model->grammars());
+  TQ_RETURN_IF_ERROR(formats->Compile(format, EndIds(plan), nullptr).status());
+  TQ_ASSIGN_OR_RETURN(OrderedJson part, FormatPart(format));
+  const bool has_channels = HasChannels(call, plan);
+  if (has_channels) part = InFinalChannel(std::move(part));
+  ToolGrammarOptions options = GrammarOptionsOf(call, plan);
+  options.otherwise = part.dump();
+  // In front of JSON it means nothing; any other form begins with its first byte.
+  options.leading_space = !has_channels && (format.kind == GrammarSpec::Kind::kJsonObject ||
+                                            format.kind == GrammarSpec::Kind::kJsonSchema);
+  Result<std::string> grammar = MakeToolGrammar(plan.tools, options);
+  if (!grammar.ok()) {
+    return InvalidArgument(
+        fmt::format("{}: expected no tools beside it, since {}: leave one of them out, or send "
+                    "\"tool_choice\": \"none\"",
+                    field, grammar.status().message()));
+  }
   TQ_ASSIGN_OR_RETURN(GrammarCompiler * compiler, call.model->call_grammars(plan.parser->syntax));
   return Compile(
       call, *compiler,
@@ -109,12 +156,17 @@ void SetConstraint(const Call& call, std::unique_ptr<Constraint> constraint, int
                    AnswerPlan& plan) {
   const tq::ReasoningMarks marks = MarksOf(plan.parser->syntax.reasoning);
   const bool limited = budget >= 0;
+  const bool has_form = constraint != nullptr;
+  if (WantsGreedyCalls(call.service, plan)) {
+    constraint = MakeGreedyCalls(std::move(constraint), TrackerOf(call.service.options(), plan),
+                                 *call.model->text().tokenizer);
+  }
   if (!marks.close.empty() && (constraint != nullptr || limited)) {
     const Tokenizer& tokenizer = *call.model->text().tokenizer;
     ThoughtMarks thoughts;
     if (!plan.parser->starts_in_reasoning) thoughts.begin_ids = MarkIds(tokenizer, marks.open);
     thoughts.end = marks.close;
-    if (constraint != nullptr) thoughts.end_ids = EndIds(plan);
+    if (has_form) thoughts.end_ids = EndIds(plan);
     thoughts.budget = budget;
     if (limited) thoughts.close_ids = MarkIds(tokenizer, marks.close);
     if (plan.parser->starts_in_reasoning || !thoughts.begin_ids.empty()) {

@@ -24,8 +24,16 @@ Result<std::unique_ptr<Constraint>> ConstrainCalls(const Call& call,
                                                    const std::vector<std::string>& names,
                                                    const AnswerPlan& plan);
 
+// The answer is calls of the plan's tools, or a text of the format. Errors: what one of them alone
+// says; a syntax without a grammar, naming `field`.
+Result<std::unique_ptr<Constraint>> ConstrainCallsOrFormat(const Call& call,
+                                                           const GrammarSpec& format,
+                                                           const std::string& field,
+                                                           const AnswerPlan& plan);
+
 // Gives the plan a constraint (null: the answer is free) behind its thoughts, which are closed
-// after `budget` tokens (-1: no limit). Requires: plan.parser.
+// after `budget` tokens (-1: no limit). Calls are greedy where the service says so.
+// Requires: plan.parser.
 void SetConstraint(const Call& call, std::unique_ptr<Constraint> constraint, int64_t budget,
                    AnswerPlan& plan);
 

@@ -67,7 +67,7 @@ Result<GrammarSpec> PlainFormat(std::string_view name, const RequestNode& node) 
 
 }  // namespace
 
-Result<std::optional<GrammarSpec>> ReadAnswerFormat(const RequestNode& body) {
+Result<std::optional<GrammarSpec>> ReadAnswerFormat(const RequestNode& body, std::string* field) {
   std::optional<GrammarSpec> out;
   std::string found;
   const auto take = [&](const RequestNode& node, std::optional<GrammarSpec> spec) {
@@ -101,6 +101,7 @@ Result<std::optional<GrammarSpec>> ReadAnswerFormat(const RequestNode& body) {
     TQ_ASSIGN_OR_RETURN(GrammarSpec spec, PlainFormat(name, node));
     TQ_RETURN_IF_ERROR(take(node, std::move(spec)));
   }
+  if (field != nullptr) *field = std::move(found);
   return out;
 }
 

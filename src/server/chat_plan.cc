@@ -35,7 +35,7 @@ Status ReadCommon(const RequestNode& body, const Call& call, ChatAsk& ask) {
   ask.min_tokens = min_tokens.value_or(0);
   TQ_ASSIGN_OR_RETURN(const auto ignore_end, OptionalBool(body["ignore_eos"]));
   ask.ignore_end = ignore_end.value_or(false);
-  TQ_ASSIGN_OR_RETURN(ask.format, ReadAnswerFormat(body));
+  TQ_ASSIGN_OR_RETURN(ask.format, ReadAnswerFormat(body, &ask.format_field));
   return ReadTemplateVariables(body, call.service.options().template_variables, ask.prompt);
 }
 
@@ -69,18 +69,18 @@ Result<AnswerPlan> MakeChatPlan(const Call& call, ChatAsk ask) {
   std::vector<ChatMessage> history = ask.input.messages;
   TQ_ASSIGN_OR_RETURN(PromptIds prompt, MakePromptIds(call, ask.input, ask.prompt));
   for (const std::string& note : prompt.rendered.notes) {
-    call.service.log().Write(LogLevel::kDebug, "note", {{"id", call.request_id}, {"what", note}});
+    // A wish that the template cannot express; the others are about how a prompt was made.
+    const bool is_wish = note.starts_with("reasoning_effort");
+    call.service.log().Write(is_wish ? LogLevel::kInfo : LogLevel::kDebug, "note",
+                             {{"id", call.request_id}, {"what", note}});
+    if (is_wish) call.exchange->AddHeader("turboquant-note", note);
   }
   std::vector<ToolSpec> tools = std::move(ask.input.tools);
   const bool stream = ask.stream;
   const std::optional<GrammarSpec> format = std::move(ask.format);
   const ToolChoice choice = std::move(ask.choice);
   const int64_t max_thoughts = ask.max_thoughts;
-  if (format && !tools.empty()) {
-    return InvalidArgument(
-        "response_format: expected no tools beside it (an answer that may also be a call cannot be "
-        "held to it), found some: leave one of them out, or send \"tool_choice\": \"none\"");
-  }
+  const std::string format_field = std::move(ask.format_field);
   AnswerPlan plan = MakePlan(call, std::move(ask));
   const OutputSyntax& syntax = call.model->text().chat->syntax(!tools.empty());
   plan.parser = OutputParserOptions{
@@ -93,6 +93,8 @@ Result<AnswerPlan> MakeChatPlan(const Call& call, ChatAsk ask) {
   std::unique_ptr<Constraint> constraint;
   if (choice.forced) {
     TQ_ASSIGN_OR_RETURN(constraint, ConstrainCalls(call, choice.names, plan));
+  } else if (format && !plan.tools.empty()) {
+    TQ_ASSIGN_OR_RETURN(constraint, ConstrainCallsOrFormat(call, *format, format_field, plan));
   } else if (format) {
     TQ_ASSIGN_OR_RETURN(constraint, ConstrainFormat(call, *format, plan));
   }

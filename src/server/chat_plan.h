@@ -25,6 +25,7 @@ struct ChatAsk {
   std::vector<std::string> stops = {};
   bool ignore_end = false;                 // go on behind the end of the turn
   std::optional<GrammarSpec> format = {};  // of the answer
+  std::string format_field = {};           // which field says it
   ToolChoice choice = {};
   int64_t max_thoughts = -1;  // tokens; -1: no limit
   int64_t num_answers = 1;

@@ -74,7 +74,7 @@ Status ReadDry(const RequestNode& body, const TextAssets& text, SamplingParams& 
   if (context) sampling.dry_context = static_cast<int>(*context);
   if (sampling.dry_multiplier <= 0) return Status::Ok();
   if (breakers.empty()) breakers = DefaultDryBreakers();
-  sampling.dry_breakers = DryBreakerIds(*text.tokenizer, breakers);
+  sampling.dry_breakers = text.dry_breakers->Ids(*text.tokenizer, breakers);
   return Status::Ok();
 }
 

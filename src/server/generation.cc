@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <mutex>
 #include <optional>
 #include <utility>
 
 #include "engine/engine.h"
+#include "server/bell.h"
 #include "server/running_answer.h"
 
 namespace tq::server {
@@ -14,27 +14,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
-
-// Brings a call of the engine or of the pool to the exchange, as long as somebody waits there. What
-// their threads hold on to is this alone, so that nothing else ever ends on them.
-class Bell {
- public:
-  Bell(Exchange* exchange, std::function<void()> answer)
-      : exchange_(exchange), answer_(std::move(answer)) {}
-  void Ring() {
-    const std::lock_guard lock(mutex_);
-    if (exchange_ != nullptr) exchange_->Post(answer_);
-  }
-  void Silence() {
-    const std::lock_guard lock(mutex_);
-    exchange_ = nullptr;
-  }
-
- private:
-  std::mutex mutex_;  // guards exchange_
-  Exchange* exchange_;
-  const std::function<void()> answer_;
-};
 
 class Generation : public std::enable_shared_from_this<Generation> {
  public:

@@ -32,7 +32,13 @@ struct ServiceOptions {
   int64_t max_tokens = -1;     // most tokens of an answer; -1: until the context is full
   double timeout_seconds = 0;  // of one answer; 0: none
   bool any_model_name = true;  // whatever name a request has, the model answers, if it is the only
-  bool stream_usage = false;   // usage in streams of chat whether asked for or not
+  // While an answer writes the syntax of a call, its tokens are the most probable ones. Tags: what
+  // opens and closes calls; none: what the chat template says.
+  bool greedy_calls = false;
+  std::vector<std::string> greedy_tags = {};
+  // Of /v1/embeddings, in place of what the checkpoint says.
+  std::optional<Pooling> embedding_pooling = {};
+  bool stream_usage = false;  // usage in streams of chat whether asked for or not
   // Variables of the chat template; those of a request win.
   OrderedJson template_variables = OrderedJson::object();
   // Events of a stream while there is nothing to say; 0: none.

@@ -165,7 +165,8 @@ inline StreamSummary StreamOf(const std::string& body) {
     if (!event.ok()) continue;
     AddEvent(*event, summary);
     for (const char* holder : {"message", "response"}) {
-      if (event->contains(holder)) out.usage = (*event)[holder]["usage"];
+      const Json inside = event->value(holder, Json());
+      if (inside.is_object() && inside.contains("usage")) out.usage = inside["usage"];
     }
     if (event->contains("choices") && event->value("usage", Json()).is_object()) {
       out.usage = (*event)["usage"];

@@ -33,6 +33,10 @@ bool IsDocumentName(std::string_view name) {
   return false;
 }
 
+bool IsModuleFolder(std::string_view name) {
+  return name.size() > 2 && name[0] >= '0' && name[0] <= '9' && name[1] == '_';
+}
+
 class CheckpointFolder : public WeightSource {
  public:
   explicit CheckpointFolder(std::string path) : path_(std::move(path)) {}
@@ -157,6 +161,9 @@ Status CheckpointFolder::Open() {
   for (const std::string& name : names) {
     if (IsDocumentName(name) && !IsDirectory(FilePath(name))) documents_.push_back(name);
     if (name.ends_with(".gguf")) gguf = name;
+    // Of sentence-transformers: "1_Pooling/config.json".
+    const std::string of_module = name + "/config.json";
+    if (IsModuleFolder(name) && FileExists(FilePath(of_module))) documents_.push_back(of_module);
   }
   std::sort(documents_.begin(), documents_.end());
 

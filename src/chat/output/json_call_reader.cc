@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kMaxNameBytes = 256;
 
-// The text that a JSON string of well-formed escapes means; half a pair of them is no text.
+// The text that a JSON string of well-formed escapes means.
 bool Unquote(std::string_view json, std::string* text) {
   const Result<OrderedJson> value = ParseOrderedJson(json, "call");
   if (!value.ok() || !value->is_string()) return false;
@@ -95,6 +95,8 @@ ReadStep JsonCallReader::EndText() {
   } else if (key_ == Key::kArguments) {
     // An object in a string is meant as one; other text is passed on as it is.
     if (Trimmed(text).empty()) text = "{}";
+    std::string mended;
+    if (text.find("\\u") != std::string::npos && IsJsonValue(text, &mended)) text = mended;
     const Result<OrderedJson> inner = ParseOrderedJson(text, "arguments");
     if (!TakeArguments(text)) return ReadStep::kBad;
     arguments_end_ = inner.ok() && inner->is_object();

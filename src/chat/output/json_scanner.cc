@@ -1,5 +1,7 @@
 #include "chat/output/json_scanner.h"
 
+#include <charconv>
+
 #include <fmt/format.h>
 
 namespace tq {
@@ -46,6 +48,28 @@ std::string JsonString(std::string_view text) {
   AppendEscaped(text, out);
   out += '"';
   return out;
+}
+
+void EscapedPairs::Flush(std::string& out) {
+  if (high_.empty()) return;
+  out += "\\ufffd";
+  high_.clear();
+}
+
+void EscapedPairs::Add(uint32_t code, std::string_view escape, std::string& out) {
+  const bool is_low = code >= 0xDC00 && code < 0xE000;
+  if (is_low && !high_.empty()) {
+    out += high_;
+    out += escape;
+    high_.clear();
+    return;
+  }
+  Flush(out);
+  if (code >= 0xD800 && code < 0xDC00) {
+    high_ = escape;
+  } else {
+    out += is_low ? "\\ufffd" : escape;
+  }
 }
 
 void JsonScanner::Reset() { *this = JsonScanner(); }
@@ -109,20 +133,38 @@ ScanStep JsonScanner::Close(char c, std::string& out) {
   return EndValue();
 }
 
+void JsonScanner::EndHex(std::string& out) {
+  uint32_t code = 0;
+  std::from_chars(escape_.data() + 2, escape_.data() + escape_.size(), code, 16);
+  pairs_.Add(code, escape_, out);
+  state_ = State::kString;
+}
+
 ScanStep JsonScanner::PushString(char c, std::string& out) {
   if (state_ == State::kHex) {
     if (!IsHexDigit(c)) return ScanStep::kBad;
-    return Take(c, --hex_digits_ == 0 ? State::kString : State::kHex, out);
+    escape_ += c;
+    if (escape_.size() == 6) EndHex(out);
+    return ScanStep::kMore;
   }
   if (state_ == State::kEscape) {
+    escape_ += c;
     if (c == 'u') {
-      hex_digits_ = 4;
-      return Take(c, State::kHex, out);
+      state_ = State::kHex;
+      return ScanStep::kMore;
     }
     if (std::string_view("\"\\/bfnrt").find(c) == std::string_view::npos) return ScanStep::kBad;
-    return Take(c, State::kString, out);
+    pairs_.Flush(out);
+    out += escape_;
+    state_ = State::kString;
+    return ScanStep::kMore;
   }
-  if (c == '\\') return Take(c, State::kEscape, out);
+  if (c == '\\') {
+    escape_ = c;
+    state_ = State::kEscape;
+    return ScanStep::kMore;
+  }
+  pairs_.Flush(out);
   if (c != '"') {
     if (static_cast<unsigned char>(c) < 0x20) {
       AppendEscaped({&c, 1}, out);

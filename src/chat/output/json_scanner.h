@@ -1,5 +1,6 @@
 // JsonScanner: checks one JSON value that comes byte by byte, and passes it on as it is written.
-// Raw control characters in strings, which models write and JSON forbids, become escapes.
+// What JSON or UTF-8 forbid in strings and models write all the same is mended: raw control
+// characters become escapes, halves of surrogate pairs U+FFFD.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +16,18 @@ enum class ScanStep : uint8_t {
   kEnd,        // the value ends with this byte
   kEndBefore,  // it ended before this byte, which was not taken
   kBad,        // no JSON; the byte was not taken
+};
+
+// Escapes of UTF-16: a half without its other one is no character and becomes U+FFFD.
+class EscapedPairs {
+ public:
+  // `escape`: of this code, "\uXXXX".
+  void Add(uint32_t code, std::string_view escape, std::string& out);
+  // Something else follows.
+  void Flush(std::string& out);
+
+ private:
+  std::string high_;  // a first half that waits for its second
 };
 
 class JsonScanner {
@@ -52,12 +65,14 @@ class JsonScanner {
   ScanStep Close(char c, std::string& out);
   ScanStep EndValue();
   ScanStep Take(char c, State next, std::string& out);
+  void EndHex(std::string& out);
 
   State state_ = State::kValue;
   std::vector<char> nested_;
   bool is_key_ = false;
   bool has_inner_value_ = false;
-  int hex_digits_ = 0;
+  std::string escape_;  // the one that is being read
+  EscapedPairs pairs_;
   std::string_view word_;  // what is left of true, false or null
 };
 

@@ -142,6 +142,7 @@ ScanStep LiteralScanner::PushWord(char c, std::string& out) {
 }
 
 ScanStep LiteralScanner::EndString(std::string& out) {
+  pairs_.Flush(out);
   out += '"';
   is_triple_ = false;
   quotes_ = 0;
@@ -157,7 +158,9 @@ ScanStep LiteralScanner::PushEscape(char c, std::string& out) {
     uint32_t code = 0;
     std::from_chars(hex_.data(), hex_.data() + hex_.size(), code, 16);
     if (code > 0x10FFFF) return ScanStep::kBad;
-    AppendUnicodeEscape(code, out);
+    std::string escape;
+    AppendUnicodeEscape(code, escape);
+    pairs_.Add(code, escape, out);
     state_ = State::kString;
     return ScanStep::kMore;
   }
@@ -170,11 +173,14 @@ ScanStep LiteralScanner::PushEscape(char c, std::string& out) {
     state_ = State::kHex;
   } else if (c == '\n') {
     // The line goes on.
-  } else if (const size_t at = kNames.find(c); at != std::string_view::npos) {
-    AppendEscaped(kValues.substr(at, 1), out);
   } else {
-    out += "\\\\";
-    AppendEscaped({&c, 1}, out);
+    pairs_.Flush(out);
+    if (const size_t at = kNames.find(c); at != std::string_view::npos) {
+      AppendEscaped(kValues.substr(at, 1), out);
+    } else {
+      out += "\\\\";
+      AppendEscaped({&c, 1}, out);
+    }
   }
   return ScanStep::kMore;
 }
@@ -190,6 +196,7 @@ ScanStep LiteralScanner::PushString(char c, std::string& out) {
     if (!is_triple_ || ++quotes_ == 3) return EndString(out);
     return ScanStep::kMore;
   }
+  if (c != '\\' || quotes_ > 0) pairs_.Flush(out);
   for (; quotes_ > 0; --quotes_) AppendEscaped({&quote_, 1}, out);
   if (c == '\\') {
     state_ = State::kEscape;

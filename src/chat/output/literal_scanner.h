@@ -68,6 +68,7 @@ class LiteralScanner {
   int quotes_ = 0;  // at the end of a triple string
   char hex_kind_ = 0;
   std::string hex_;
+  EscapedPairs pairs_;
 };
 
 // Whether all of `text`, but for white space around it, is one Python value; `json` gets it.

@@ -238,5 +238,40 @@ TEST(OutputCases, MalformedCallsLoseNoText) {
       "call 0 ping: {\"a\": 1, (cut)\ntext: , \"b\": 2}}c\n");
 }
 
+// Half a pair of UTF-16 is no character: a client that decodes it has text that is no UTF-8.
+TEST(OutputCases, HalvesOfSurrogatePairsAreReplaced) {
+  const std::pair<const char*, const char*> cases[] = {
+      {R"(\ud83d\ude00)", R"(\ud83d\ude00)"},
+      {R"(a\uD83D)", R"(a\ufffd)"},
+      {R"(\ude00b)", R"(\ufffdb)"},
+      {R"(\ud83d\ud83d\ude00\ude00)", R"(\ufffd\ud83d\ude00\ufffd)"},
+      {R"(\ud83dx\ude00)", R"(\ufffdx\ufffd)"},
+      {R"(\ud83d\n\u00e9)", R"(\ufffd\n\u00e9)"},
+      {R"(\ud83d\u00e9)", R"(\ufffd\u00e9)"},
+  };
+  for (const auto& [written, want] : cases) {
+    const std::string value = R"({"command": ")" + std::string(written) + "\"}";
+    const std::string mended = R"({"command": ")" + std::string(want) + "\"}";
+    const std::string expected = "call 0 shell: " + mended + "\n";
+    EXPECT_EQ(Parse(With(ToolSyntax::kHermes),
+                    R"(<tool_call>{"name": "shell", "arguments": )" + value + "}</tool_call>"),
+              expected);
+    EXPECT_EQ(Parse(With(ToolSyntax::kMistral), "[TOOL_CALLS]shell[ARGS]" + value), expected);
+    EXPECT_EQ(
+        Parse(With(ToolSyntax::kPythonic), "<|tool_call_start|>[shell(command=\"" +
+                                               std::string(written) + "\")]<|tool_call_end|>"),
+        expected);
+    // An object in a string: its escapes are escaped.
+    const std::string quoted = OrderedJson(value).dump();
+    EXPECT_EQ(Parse(With(ToolSyntax::kHermes),
+                    R"(<tool_call>{"name": "shell", "arguments": )" + quoted + "}</tool_call>"),
+              expected);
+    // A key, and as a name.
+    EXPECT_EQ(Parse(With(ToolSyntax::kHermes), R"(<tool_call>{"name": "shell", "arguments": {")" +
+                                                   std::string(written) + R"(": 1}}</tool_call>)"),
+              "call 0 shell: {\"" + std::string(want) + "\": 1}\n");
+  }
+}
+
 }  // namespace
 }  // namespace tq

@@ -151,5 +151,72 @@ TEST(OutputVectors, SyntaxIsGreedy) {
   }
 }
 
+// '1' where the token behind a character is syntax.
+std::string SyntaxOf(ToolSyntax syntax, const std::string& text) {
+  ToolSyntaxTracker tracker(syntax);
+  std::string flags;
+  for (const char c : text) {
+    tracker.Feed({&c, 1});
+    flags += tracker.next_is_syntax() ? '1' : '0';
+  }
+  return flags;
+}
+
+// The pieces are syntax in turn: outside, inside, a text, inside, ... Where a piece ends, what is
+// behind its last byte is of the next one.
+void ExpectPieces(ToolSyntax syntax, const std::vector<std::string>& free_and_syntax) {
+  std::string text;
+  std::string want;
+  for (size_t i = 0; i < free_and_syntax.size(); ++i) {
+    const std::string& piece = free_and_syntax[i];
+    text += piece;
+    want += std::string(piece.size() - 1, i % 2 == 1 ? '1' : '0');
+    want += i % 2 == 1 ? '0' : '1';
+  }
+  want.pop_back();
+  std::string found = SyntaxOf(syntax, text);
+  found.pop_back();
+  EXPECT_EQ(found, want) << ToolSyntaxName(syntax) << "\n" << text;
+}
+
+TEST(OutputVectors, SyntaxIsGreedyInEveryNotation) {
+  ExpectPieces(ToolSyntax::kHermes,
+               {"a {\"b\": <tool_call>", "\n{\"name\": \"", "f\"", ", \"arguments\": {\"k\": \"",
+                "v\\\"}\"", ", \"n\": [1, \"", "x\"", "]}}\n</tool_call>", "b \"c\""});
+  // A text in tags is free up to the second byte of its closing tag.
+  ExpectPieces(ToolSyntax::kQwenXml,
+               {"a<tool_call>", "\n<function=f>\n<parameter=k>", "\nx \"y < z\n</",
+                "parameter>\n<parameter=l>", "1</", "parameter></function></tool_call>", "b"});
+  ExpectPieces(ToolSyntax::kGlm, {"<tool_call>", "f<arg_key>k</arg_key>\n<arg_value>", "v</",
+                                  "arg_value></tool_call>", "b"});
+  ExpectPieces(ToolSyntax::kMiniMax,
+               {"<minimax:tool_call>", "<invoke name=\"f\"><parameter name=\"k\">", "v\"</",
+                "parameter></invoke></minimax:tool_call>", "b"});
+  ExpectPieces(ToolSyntax::kMiniCpm,
+               {"a<function name=\"", "f\"><param name=\"k\">", "v</", "param></function>", "b"});
+  ExpectPieces(ToolSyntax::kKimiXml,
+               {"<|open|>tools<|sep|>",
+                "<|open|>call tool=\"f\" index=\"1\"<|sep|><|open|>argument key=\"k\" "
+                "type=\"string\"<|sep|>",
+                "v<|", "close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|>", "b"});
+  ExpectPieces(ToolSyntax::kKimi, {"<|tool_calls_section_begin|>",
+                                   "<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>"
+                                   "{\"k\": \"",
+                                   "v\"", "}<|tool_call_end|><|tool_calls_section_end|>", "b"});
+  // Without a mark at the end, the JSON's own counts.
+  ExpectPieces(ToolSyntax::kMistral, {"a[TOOL_CALLS]", "f[ARGS]{\"k\": \"", "v\"", "}",
+                                      "[TOOL_CALLS]", "[{\"name\": \"", "f\"", "}]", "b"});
+  ExpectPieces(ToolSyntax::kLlama3, {"\n{", "\"name\": \"", "f\"", "}", "; {", "\"name\": \"",
+                                     "f\"", "}", "b {\"c\": 1}"});
+  ExpectPieces(ToolSyntax::kHarmony, {"<|channel|>commentary to=functions.",
+                                      "f <|constrain|>json<|message|>{\"k\": \"", "v\"", "}", "b"});
+  ExpectPieces(ToolSyntax::kPythonic, {"<|tool_call_start|>", "[f(k=\"", "v\"", ", l='", "w\"'",
+                                       ")]<|tool_call_end|>", "b"});
+  ExpectPieces(ToolSyntax::kLlama4, {"[", "f(k=\"", "v]\"", ", n=[1])]", "b"});
+  ExpectPieces(ToolSyntax::kGemma4,
+               {"<|tool_call>", "call:f{k:<|\"|>", "say \"x\" <|", "\"|>,n:1}<tool_call|>", "b"});
+  EXPECT_EQ(SyntaxOf(ToolSyntax::kNone, "<tool_call>{"), std::string(12, '0'));
+}
+
 }  // namespace
 }  // namespace tq

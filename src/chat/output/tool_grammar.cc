@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/json.h"
 #include "chat/output/grammar_parts.h"
 #include "chat/output/tagged_arguments.h"
 #include "chat/output/tool_format.h"
@@ -202,8 +203,12 @@ Result<std::string> MakeToolGrammar(const std::vector<ToolSpec>& tools,
                           "is known here")
             : fmt::format("calls cannot be forced in this model's syntax ({})", name));
   }
-  const OrderedJson tag = {{"type", "structural_tag"},
-                           {"format", Sequence({Space(), std::move(calls)})}};
+  if (!options.otherwise.empty()) {
+    TQ_ASSIGN_OR_RETURN(OrderedJson otherwise, ParseOrderedJson(options.otherwise, "otherwise"));
+    calls = OneOf({std::move(calls), std::move(otherwise)});
+  }
+  if (options.leading_space) calls = Sequence({Space(), std::move(calls)});
+  const OrderedJson tag = {{"type", "structural_tag"}, {"format", std::move(calls)}};
   return tag.dump();
 }
 

@@ -17,12 +17,15 @@ namespace tq {
 struct ToolGrammarOptions {
   ToolSyntax syntax = ToolSyntax::kNone;
   bool several = true;  // calls in one answer
+  // What may come instead of calls: JSON of a part as below. "": nothing.
+  std::string otherwise = {};
+  bool leading_space = true;  // white space may stand in front
   // Whether the tokenizer has a token of this text: some syntaxes have an older form without it.
   std::function<bool(std::string_view)> has_token = {};
 };
 
 // A structural tag: JSON of {"type": "sequence" | "or" | "star" | "optional" | "const_string" |
-// "regex" | "json_schema" | "tag" with "any_text", ...}. White space may stand before the calls.
+// "regex" | "json_schema" | "tag" with "any_text", ...}.
 // The arguments of a call come in the order of its schema.
 // Requires: tools is not empty. Errors: kInvalidArgument naming a syntax that has none.
 Result<std::string> MakeToolGrammar(const std::vector<ToolSpec>& tools,

@@ -9,53 +9,11 @@
 #include "server/chat_plan.h"
 #include "server/fields.h"
 #include "server/openai/completion_writer.h"
+#include "server/openai/prompts.h"
 #include "server/router.h"
 
 namespace tq::server {
 namespace {
-
-Result<std::vector<int32_t>> ReadIds(const RequestNode& list, int64_t vocab_size) {
-  std::vector<int32_t> ids;
-  TQ_ASSIGN_OR_RETURN(const std::vector<RequestNode> nodes, list.List());
-  for (const RequestNode& node : nodes) {
-    if (node.IsNull()) return node.Expected("a token id");
-    TQ_ASSIGN_OR_RETURN(const auto id, OptionalInt(node, 0, vocab_size - 1));
-    ids.push_back(static_cast<int32_t>(*id));
-  }
-  return ids;
-}
-
-// A text or a list of ids.
-Result<std::vector<int32_t>> ReadPrompt(const RequestNode& prompt, const ServedModel& model) {
-  if (prompt.IsList() && !prompt.value().empty()) {
-    return ReadIds(prompt, model.vocab_size());
-  }
-  if (!prompt.IsText()) return prompt.Expected("a text or a list of token ids");
-  const Result<const Tokenizer*> tokenizer = NeedTokenizer(model.text());
-  if (!tokenizer.ok()) return InvalidArgument(tokenizer.status().message());
-  return (*tokenizer)->Encode(prompt.text(), {.add_special_tokens = true});
-}
-
-// One prompt, or a list of them.
-Result<std::vector<std::vector<int32_t>>> ReadPrompts(const RequestNode& prompt,
-                                                      const ServedModel& model) {
-  constexpr size_t kMaxPrompts = 128;
-  std::vector<RequestNode> nodes = {prompt};
-  if (prompt.IsList()) {
-    TQ_ASSIGN_OR_RETURN(const std::vector<RequestNode> list, prompt.List());
-    const bool is_one = list.empty() || (!list[0].IsText() && !list[0].IsList());
-    if (!is_one) nodes = list;
-  }
-  if (nodes.size() > kMaxPrompts) {
-    return InvalidArgument(
-        fmt::format("prompt: expected at most {} prompts, found {}", kMaxPrompts, nodes.size()));
-  }
-  std::vector<std::vector<int32_t>> prompts;
-  for (const RequestNode& node : nodes) {
-    TQ_ASSIGN_OR_RETURN(prompts.emplace_back(), ReadPrompt(node, model));
-  }
-  return prompts;
-}
 
 // What echo gives back: a prompt of ids as their text.
 std::vector<std::string> EchoTexts(const RequestNode& prompt,
@@ -95,6 +53,7 @@ Status ReadForm(const RequestNode& body, const Call& call, ChatAsk& ask, Complet
 
 Result<CompletionRequest> ReadRequest(const OrderedJson& json, const Call& call) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  constexpr size_t kMaxPrompts = 128;
   const RequestNode body(json, "");
   CompletionRequest request;
   ChatAsk ask;
@@ -103,7 +62,7 @@ Result<CompletionRequest> ReadRequest(const OrderedJson& json, const Call& call)
   TQ_ASSIGN_OR_RETURN(const auto max_tokens, OptionalInt(body["max_tokens"], 1, kMost));
   ask.max_tokens = max_tokens.value_or(-1);
   TQ_ASSIGN_OR_RETURN(ask.stops, ReadStops(body["stop"]));
-  TQ_ASSIGN_OR_RETURN(auto prompts, ReadPrompts(body["prompt"], *call.model));
+  TQ_ASSIGN_OR_RETURN(auto prompts, ReadPrompts(body["prompt"], *call.model, kMaxPrompts));
   TQ_ASSIGN_OR_RETURN(const auto echo, OptionalBool(body["echo"]));
   if (echo.value_or(false)) {
     if (request.form.logprobs) {

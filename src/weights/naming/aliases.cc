@@ -21,6 +21,10 @@ constexpr Alias kPrefixes[] = {
     {"model.decoder.", "model."},
     {"backbone.", "model."},
     {"tq_speculator.", "mtp."},
+    // Models that were saved without their head.
+    {"layers.", "model.layers."},
+    {"embed_tokens.", "model.embed_tokens."},
+    {"norm.", "model.norm."},
 };
 
 // Whole names below "model.", and their parts.
