@@ -202,6 +202,7 @@ Status Judge(const PlanFlags& flags, const ProgramSize& program, PlanReport& rep
   options.max_context = std::min(flags.context, report.memory->max_position_embeddings);
   options.max_sequences = flags.parallel;
   options.prefill_chunk = flags.prefill_chunk;
+  options.embeddings = true;  // `serve` gives them; a few megabytes
   TQ_ASSIGN_OR_RETURN(options.disk_cache, MakeDiskCacheOptions(flags.disk_cache, flags.model));
   TQ_ASSIGN_OR_RETURN(report.plan, planner.Recommend(options, report.machine));
   report.fit = FitOn(report.machine, report.plan);
