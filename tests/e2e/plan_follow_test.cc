@@ -16,7 +16,6 @@ namespace tq::test {
 namespace {
 
 constexpr int64_t kMib = int64_t{1} << 20;
-constexpr int64_t kWeightChunk = 64 * kMib;  // of the cpu backend
 
 struct Case {
   const char* name;
@@ -46,10 +45,9 @@ class PlanFollowed : public testing::TestWithParam<Case> {
   static std::string Limit(const Json& plan, double share = 1.0) {
     const auto peak = plan["projection"]["peak_bytes"].get<int64_t>();
     const int64_t allowed = peak + std::max(peak * 3 / 100, 16 * kMib);
-    // Stacks, and the last chunk of the weights, count as a whole, used or not.
-    return fmt::format(
-        "ulimit -s 1024; ulimit -d {};",
-        static_cast<int64_t>(static_cast<double>(allowed + kWeightChunk) * share) / 1024);
+    // Stacks count as a whole, used or not.
+    return fmt::format("ulimit -s 1024; ulimit -d {};",
+                       static_cast<int64_t>(static_cast<double>(allowed) * share) / 1024);
   }
 
   static std::string Prompt(int tokens) {
@@ -77,7 +75,7 @@ TEST_P(PlanFollowed, GenerateFillsItsWindow) {
   ASSERT_EQ(run.exit_code, 0) << run.err;
   EXPECT_EQ(ParseOut(run)["ids"].size(), 8u);
   // The limit bites: with much less the program says so, and nothing else happens.
-  const Outcome refused = RunProgram(command, "", Limit(plan, 0.1));
+  const Outcome refused = RunProgram(command, "", Limit(plan, 0.05));
   EXPECT_NE(refused.exit_code, 0);
 }
 
