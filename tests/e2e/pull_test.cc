@@ -152,7 +152,8 @@ TEST_F(PullTest, IncludeExcludeAndRevision) {
 }
 
 TEST_F(PullTest, AfterCtrlCItGoesOn) {
-  const Outcome stopped = RunPull("trickle", "--connections 1", "timeout -s INT 1.5");
+  // --foreground: else it signals the program and its group, and a second Ctrl-C ends it at once.
+  const Outcome stopped = RunPull("trickle", "--connections 1", "timeout --foreground -s INT 1.5");
   EXPECT_NE(stopped.exit_code, 0);
   EXPECT_NE(stopped.err.find("goes on from here"), std::string::npos) << stopped.err;
   const auto rest = ParseJson(RunPull("none", "--json").out, "stdout");
