@@ -58,6 +58,7 @@ def make(arguments):
 
 def llama_tests(arguments, model, threads):
     command = [arguments.llama_bin / "llama-bench", "-m", model, "-t", threads, "-o", "json", "-r", arguments.repeat]
+    command += arguments.llama_flags.split()
     command += ["-n", 32 if arguments.only != "prefill" else 0]
     command += ["-p", ",".join(map(str, PREFILLS)) if arguments.only != "decode" else 0]
     out = {}
@@ -147,6 +148,7 @@ def main():
     parser.add_argument("work", type=pathlib.Path)
     parser.add_argument("--llama-bin", type=pathlib.Path, help="folder of llama-bench and llama-quantize")
     parser.add_argument("--turboquant", type=pathlib.Path, default=ROOT / "build/release/turboquant")
+    parser.add_argument("--llama-flags", default="", help="more for llama-bench, such as '-rtr 1' of ik_llama.cpp")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeat", type=int, default=2)
     parser.add_argument("--only", choices=["decode", "prefill"])

@@ -1,6 +1,8 @@
 // The same seed gives the same ids and the same log probabilities, whatever else runs.
 #include <algorithm>
 #include <random>
+#include <set>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -159,6 +161,39 @@ TEST(Constraints, AreKeptWhileARequestGivesWay) {
   }
   for (const auto& stream : streams) EXPECT_EQ(ReadAll(*stream), phrase);
   EXPECT_GT(engine->stats().preemptions, 0);
+}
+
+// Remembers on which threads it was asked and told.
+class Witness final : public Constraint {
+ public:
+  struct Threads {
+    std::set<std::thread::id> fill, accept;
+  };
+  explicit Witness(Threads& threads) : threads_(threads) {}
+  void FillMask(std::span<uint32_t> bits) override {
+    threads_.fill.insert(std::this_thread::get_id());
+    std::fill(bits.begin(), bits.end(), ~0u);
+  }
+  void Accept(int32_t) override { threads_.accept.insert(std::this_thread::get_id()); }
+  bool IsTerminated() const override { return false; }
+  void Rollback(size_t) override {}
+  std::unique_ptr<Constraint> Fork() const override { return std::make_unique<Witness>(threads_); }
+
+ private:
+  Threads& threads_;
+};
+
+TEST(Constraints, MasksAreFilledBesideTheStep) {
+  auto engine = MakeEngine();
+  Witness::Threads threads;
+  GenerateRequest request = Request(30, 50);
+  const std::vector<int32_t> free = ReadAll(*MustSubmit(*engine, request));
+  request.constraint = std::make_shared<Witness>(threads);
+  EXPECT_EQ(ReadAll(*MustSubmit(*engine, request)), free);
+  engine.reset();
+  EXPECT_EQ(threads.fill.size(), 1u);
+  EXPECT_EQ(threads.accept.size(), 1u);
+  EXPECT_NE(threads.fill, threads.accept);
 }
 
 TEST(Constraints, OneThatAllowsNothingIsAnError) {

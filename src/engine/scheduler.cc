@@ -48,7 +48,8 @@ Scheduler::Scheduler(std::unique_ptr<StepModel> model, const SchedulerOptions& o
       prefix_(std::move(prefix)),
       fingerprint_(model_->Fingerprint(options.kv)),
       logits_(std::move(logits)),
-      hidden_(std::move(hidden)) {
+      hidden_(std::move(hidden)),
+      masks_(static_cast<size_t>(options.max_sequences)) {
   if (prefix_.enabled() && cache_->has_state()) {
     checkpoints_.interval = KvCache::PagesFor(options_.prefill_chunk) * kPageTokens;
     checkpoints_.max_count = options_.state_checkpoints;
@@ -126,6 +127,7 @@ bool Scheduler::Step() {
   SharePrefill();
   BuildPlan();
   if (scheduled_.empty()) return false;
+  masks_.Start();
   auto* logits = reinterpret_cast<float*>(logits_.data());
   if (hidden_tokens_.empty()) {
     model_->Forward(plan_, *cache_, logits);
@@ -134,6 +136,7 @@ bool Scheduler::Step() {
                           {hidden_tokens_, reinterpret_cast<float*>(hidden_.data())});
   }
   counters_.steps.fetch_add(1, std::memory_order_relaxed);
+  masks_.Wait();
   AcceptLogits();
   RetireEnded();
   return true;
@@ -208,8 +211,11 @@ void Scheduler::BuildPlan() {
       num_tokens = session->num_pending();
     }
     if (num_tokens == 0) continue;
+    const size_t num_logits = plan_.logits_tokens.size();
     session->BeginStep(num_tokens, plan_, hidden_tokens_);
     scheduled_.push_back(session.get());
+    const bool samples = plan_.logits_tokens.size() > num_logits;
+    if (samples && session->constrained()) masks_.Add(session.get());
   }
 }
 

@@ -18,6 +18,7 @@
 #include "cache/disk_saver.h"
 #include "cache/kv_cache.h"
 #include "cache/prefix_cache.h"
+#include "engine/mask_ahead.h"
 #include "engine/session.h"
 #include "engine/step_model.h"
 
@@ -120,6 +121,7 @@ class Scheduler {
   StepPlan plan_;
   std::vector<int32_t> hidden_tokens_;  // of plan_, in the order of hidden_
   std::vector<Session*> scheduled_;     // the session of each plan_.sequences
+  MaskAhead masks_;                     // of those that get logits
   std::vector<Share> shares_;           // of this step's chunk of prefill
   SchedulerCounters counters_;
 };

@@ -211,8 +211,7 @@ void Session::SaveProgress(const SessionCaches& caches, bool at_checkpoint) {
   }
 }
 
-std::span<const uint32_t> Session::FillMask() {
-  if (constraint_ == nullptr) return {};
+void Session::FillMask() {
   constraint_->FillMask(mask_);
   const bool empty =
       std::all_of(mask_.begin(), mask_.end(), [](uint32_t bits) { return bits == 0; });
@@ -223,19 +222,18 @@ std::span<const uint32_t> Session::FillMask() {
                     "none; check the grammar or schema",
                     stats_.generated_tokens));
   }
-  return mask_;
 }
 
 void Session::Accept(std::span<float> logits, SamplerScratch& scratch) {
+  if (end_reason_ != FinishReason::kNone) return;
   SamplerCall call;
   call.history = ids_;
   call.prompt_tokens = static_cast<size_t>(stats_.prompt_tokens);
   call.forbidden = stats_.generated_tokens < min_tokens_ ? end_ids_ : never_ids_;
   call.position = static_cast<int64_t>(ids_.size());
   call.num_logprobs = num_logprobs_;
-  call.allowed = FillMask();
+  call.allowed = mask_;
   call.greedy = constraint_ != nullptr && constraint_->TakesBest();
-  if (end_reason_ != FinishReason::kNone) return;
   const SampledToken token = sampler_.Sample(logits, call, scratch);
   if (std::isnan(logits[static_cast<size_t>(token.id)])) {
     end_reason_ = FinishReason::kError;

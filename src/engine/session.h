@@ -84,8 +84,13 @@ class Session {
   // Takes the page table back and shares what was computed. True when the step gives logits: then
   // call Accept.
   bool EndStep(SequencePlan& sequence, const SessionCaches& caches);
+  bool constrained() const { return constraint_ != nullptr; }
+  // The mask of what may come next, for Accept; it depends on the ids alone, so another thread may
+  // fill it while the engine's computes a step. Sets end_reason() when it allows nothing.
+  // Requires: constrained().
+  void FillMask();
   // Draws the next id from the logits of the last one (changed in place) and hands it to the
-  // stream, or sets end_reason().
+  // stream, or sets end_reason(). Requires: FillMask() since the last Accept, if constrained().
   void Accept(std::span<float> logits, SamplerScratch& scratch);
 
   // kNone while it may go on; kCancelled when the reader said so.
@@ -108,8 +113,6 @@ class Session {
   void Adopt(const SessionCaches& caches, const PrefixMatch& match);
   void StartLoad(const SessionCaches& caches);
   void SaveProgress(const SessionCaches& caches, bool at_checkpoint);
-  // The mask of the constraint; empty without one. Sets end_reason() when it allows nothing.
-  std::span<const uint32_t> FillMask();
 
   std::vector<int32_t> ids_;      // prompt, then generated
   std::vector<int32_t> end_ids_;  // end and stop ids of the vocabulary, sorted
@@ -126,7 +129,7 @@ class Session {
   int num_logprobs_;
   LoopDetector loop_detector_;
   std::shared_ptr<Constraint> constraint_;
-  std::vector<uint32_t> mask_;  // of constraint_
+  std::vector<uint32_t> mask_;  // of constraint_; empty without one
   std::shared_ptr<TokenStream> stream_;
   int64_t number_;
   int priority_;

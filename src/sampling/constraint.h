@@ -1,6 +1,6 @@
 // Constraint: what may come next in one answer, for structured output (a grammar, a schema). The
 // sampler takes its mask before everything else, so a token stays a function of logits, history,
-// parameters and mask. Thread: engine.
+// parameters and mask. Thread: engine, but for FillMask: any thread that has it to itself.
 #pragma once
 
 #include <cstddef>

@@ -86,7 +86,8 @@ std::vector<AnswerCase> AnswerCases() {
   };
 }
 
-TEST(Cases, TC_TM_ST_AnswersAreTheSameHoweverTheyAreAskedFor) {
+// TC08: one reader of answers for streams and for whole ones.
+TEST(Cases, TC08_TC_TM_ST_AnswersAreTheSameHoweverTheyAreAskedFor) {
   for (const AnswerCase& item : AnswerCases()) {
     TestServer server(Says(item.says, item.chat_template));
     for (const char* path : kPaths) {

@@ -145,7 +145,7 @@ TEST(Cases, TM02_TM04_ABrokenTemplateIsSaidAndCompletionsGoOn) {
 }
 
 // What templates of real checkpoints use, and a name that nobody knows.
-TEST(Cases, TM01_TM03_ConstructsOfTemplates) {
+TEST(Cases, TM01_TM03_TM05_ConstructsOfTemplates) {
   const char* pieces[] = {
       "{{ 'a' | safe }}",
       "{{ messages | rejectattr('role', 'equalto', 'tool') | list | length }}",

@@ -130,6 +130,7 @@ class OneAnswer : public testing::TestWithParam<Case> {
   Rows all_;
 };
 
+// CN-05: a greedy answer does not depend on its company.
 TEST_P(OneAnswer, WhateverElseHappens) {
   for (const Rows& rows : want_) ASSERT_EQ(rows.size(), static_cast<size_t>(kAnswer));
   EngineOptions options = Options();

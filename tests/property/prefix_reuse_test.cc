@@ -89,6 +89,7 @@ class PrefixReuse : public testing::TestWithParam<Case> {
   std::vector<int32_t> branch_;  // the first 150 ids are the prompt's
 };
 
+// CA-11: the branch leaves the prompt within pages, packed ones too.
 TEST_P(PrefixReuse, WarmIsCold) {
   Rows cold_rows;
   const Outcome cold = Cold(prompt_, cold_rows);

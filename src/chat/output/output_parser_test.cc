@@ -170,6 +170,7 @@ const SyntaxCase kSyntaxCases[] = {
      "call 0 g: {}\n"},
 };
 
+// TC-16: cut at any place, in single bytes and in one piece (parse_all.h).
 TEST(OutputParser, EverySyntax) {
   for (const SyntaxCase& entry : kSyntaxCases) {
     EXPECT_EQ(Parse(entry.syntax, entry.text), entry.events) << entry.text;
