@@ -108,10 +108,12 @@ struct Avx512 {
   template <int kBits>
   TQ_INLINE void Prefetch(const std::byte* p) {
     if constexpr (InOrder<kBits>()) {
+      __builtin_prefetch(p + 5120, 0, 2);
+      __asm__ volatile("prefetcht0 %0" : : "m"(p[2048]));
+    } else if constexpr (kBits == 3) {
       __builtin_prefetch(p + 6144, 0, 2);
-      __asm__ volatile("prefetcht0 %0" : : "m"(p[1024]));
+      __builtin_prefetch(p + 3072, 0, 3);
     } else {
-      if constexpr (kBits == 3) __builtin_prefetch(p + 8192, 0, 2);
       PrefetchAhead(p);
     }
   }
