@@ -19,10 +19,12 @@ constexpr int64_t kBlockBytes = 4096;
 constexpr int64_t kSlices = 16;
 constexpr double kSeconds = 0.15;
 
-// Eight independent sums, so that loads and not additions are the limit.
+// Eight independent sums, so that loads and not additions are the limit, and lines asked for a page
+// ahead, as kernels do: without that a core waits for memory, and reads a fifth less.
 uint64_t SumBlock(const uint64_t* words) {
   uint64_t sums[8] = {};
   for (int64_t i = 0; i < kBlockBytes / 8; i += 8) {
+    __builtin_prefetch(words + i + kBlockBytes / 8);
     for (int64_t j = 0; j < 8; ++j) sums[j] += words[i + j];
   }
   uint64_t sum = 0;
