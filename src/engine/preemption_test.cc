@@ -146,10 +146,10 @@ TEST_P(Preemption, LongPromptsNeverStallRunningStreams) {
                        }
                        hold(plan);
                      });
-  gate.Allow(20);
   const GenerateRequest talk = Request(20, 200, 1);
   std::vector<std::shared_ptr<TokenStream>> running = {MustSubmit(*engine, talk),
                                                        MustSubmit(*engine, talk)};
+  gate.Allow(20);
   gate.WaitEntered(21);
   std::vector<std::shared_ptr<TokenStream>> others;
   for (int32_t i = 0; i < 4; ++i) others.push_back(MustSubmit(*engine, Request(700, 2, 10 + i)));
