@@ -15,7 +15,7 @@
 
 namespace tq {
 
-class FakeModel final : public StepModel {
+class FakeModel : public StepModel {
  public:
   static constexpr int64_t kVocab = 97;
   using StepHook = std::function<void(const StepPlan&)>;

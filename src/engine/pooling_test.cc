@@ -7,18 +7,11 @@ namespace tq {
 namespace {
 
 // A FakeModel whose hidden state of a token is made of all ids up to it, by way of the pages.
-class HiddenModel final : public StepModel {
+class HiddenModel final : public FakeModel {
  public:
   static constexpr int64_t kHidden = 3;
-  explicit HiddenModel(FakeModel::StepHook hook = nullptr) : model_(4096, std::move(hook)) {}
+  explicit HiddenModel(FakeModel::StepHook hook = nullptr) : FakeModel(4096, std::move(hook)) {}
 
-  int64_t vocab_size() const override { return model_.vocab_size(); }
-  int64_t max_position_embeddings() const override { return model_.max_position_embeddings(); }
-  std::vector<CacheNeeds> Needs(const KvSettings& kv) const override { return model_.Needs(kv); }
-  std::string Fingerprint(const KvSettings& kv) const override { return model_.Fingerprint(kv); }
-  void Forward(const StepPlan& plan, KvCache& cache, float* logits) override {
-    model_.Forward(plan, cache, logits);
-  }
   int64_t hidden_size() const override { return kHidden; }
   void ForwardHidden(const StepPlan& plan, KvCache& cache, float* logits,
                      const HiddenRows& hidden) override {
@@ -27,7 +20,7 @@ class HiddenModel final : public StepModel {
     all.logits_tokens.insert(all.logits_tokens.end(), hidden.tokens.begin(), hidden.tokens.end());
     std::sort(all.logits_tokens.begin(), all.logits_tokens.end());
     std::vector<float> rows(all.logits_tokens.size() * size_t{FakeModel::kVocab});
-    model_.Forward(all, cache, rows.data());
+    Forward(all, cache, rows.data());
     size_t next_logits = 0;
     size_t next_hidden = 0;
     for (size_t i = 0; i < all.logits_tokens.size(); ++i) {
@@ -43,9 +36,6 @@ class HiddenModel final : public StepModel {
     }
     EXPECT_EQ(next_hidden, hidden.tokens.size());
   }
-
- private:
-  FakeModel model_;
 };
 
 std::vector<float> Expected(const std::vector<int32_t>& prompt, Pooling pooling) {

@@ -14,22 +14,15 @@ using tq::test::kFirstByteId;
 using tq::test::ScriptModel;
 
 // The hidden state of a token is (its id, its position, 1, -2).
-class HiddenScript final : public StepModel {
+class HiddenScript final : public ScriptModel {
  public:
   static constexpr int64_t kHidden = 4;
   explicit HiddenScript(ScriptModel::StepHook hook)
-      : model_("Hello", false, std::move(hook), 512) {}
-  int64_t vocab_size() const override { return model_.vocab_size(); }
-  int64_t max_position_embeddings() const override { return model_.max_position_embeddings(); }
-  std::vector<CacheNeeds> Needs(const KvSettings& kv) const override { return model_.Needs(kv); }
-  std::string Fingerprint(const KvSettings& kv) const override { return model_.Fingerprint(kv); }
-  void Forward(const StepPlan& plan, KvCache& cache, float* logits) override {
-    model_.Forward(plan, cache, logits);
-  }
+      : ScriptModel("Hello", false, std::move(hook), 512) {}
   int64_t hidden_size() const override { return kHidden; }
   void ForwardHidden(const StepPlan& plan, KvCache& cache, float* logits,
                      const HiddenRows& hidden) override {
-    model_.Forward(plan, cache, logits);
+    Forward(plan, cache, logits);
     float* row = hidden.rows;
     for (const int32_t token : hidden.tokens) {
       const auto i = static_cast<size_t>(token);
@@ -39,9 +32,6 @@ class HiddenScript final : public StepModel {
       }
     }
   }
-
- private:
-  ScriptModel model_;
 };
 
 TestServerOptions WithEmbeddings(ServiceOptions service = {}, ScriptModel::StepHook hook = {}) {

@@ -88,6 +88,10 @@ ApiError ContextLengthError(ApiStyle style, int64_t max_context, int64_t prompt_
   return error;
 }
 
+ApiError StoppingError() {
+  return {503, kServerError, "server_shutdown", "", "the server is stopping"};
+}
+
 ApiError TimeoutError(double seconds) {
   return {504, kServerError, "timeout", "",
           fmt::format("the answer was not complete within {:g} seconds", seconds)};

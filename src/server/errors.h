@@ -29,6 +29,8 @@ ApiError NotFoundError(std::string message, std::string code);
 // Both numbers, in the words that clients of each API look for.
 ApiError ContextLengthError(ApiStyle style, int64_t max_context, int64_t prompt_tokens);
 ApiError TimeoutError(double seconds);
+// An answer that ends because the server does.
+ApiError StoppingError();
 // More than so many requests a minute; another one may come in so many seconds.
 ApiError RateLimitError(int per_minute, int seconds);
 // An error that ends a stream or a stored answer: {"message", "type", "param", "code"} or

@@ -176,7 +176,7 @@ void Generation::Finish(size_t index) {
   const FinishReason reason = stream.finish_reason();
   if (reason == FinishReason::kError) return Fail(ErrorOf(stream.status()));
   if (reason == FinishReason::kCancelled && !answer.stopped()) {
-    return Fail({503, "server_error", "server_shutdown", "", "the server is stopping"});
+    return Fail(StoppingError());
   }
   ends_[index] = answer.End(events_);
   Deliver(index);

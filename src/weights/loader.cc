@@ -9,6 +9,17 @@
 #include "weights/ignorable.h"
 
 namespace tq {
+namespace {
+
+constexpr std::string_view kWeight = ".weight";
+
+// What a matrix and its scales have in common of their names. Requires: name ends in ".weight".
+std::string MatrixPath(const std::string& name) {
+  return name.substr(0, name.size() - kWeight.size());
+}
+
+}  // namespace
+
 WeightLoader::WeightLoader(const WeightSource& source, Backend& backend, bool config_rotates,
                            std::function<void(int64_t, int64_t)> progress, MatrixValues values)
     : source_(source),
@@ -21,7 +32,6 @@ WeightLoader::WeightLoader(const WeightSource& source, Backend& backend, bool co
 }
 
 void WeightLoader::Expect(const std::vector<TensorNeed>& needs) {
-  constexpr std::string_view kWeight = ".weight";
   std::vector<std::span<const std::byte>> ranges;
   for (const TensorNeed& need : needs) {
     if (need.mapped) continue;
@@ -30,8 +40,9 @@ void WeightLoader::Expect(const std::vector<TensorNeed>& needs) {
       if (tensor != nullptr) ranges.push_back(tensor->bytes);
       continue;
     }
-    const std::string path = need.name.substr(0, need.name.size() - kWeight.size());
-    for (const SourceTensor* part : MatrixPartsOf(source_, path)) ranges.push_back(part->bytes);
+    for (const SourceTensor* part : MatrixPartsOf(source_, MatrixPath(need.name))) {
+      ranges.push_back(part->bytes);
+    }
   }
   read_ahead_ = std::make_unique<ReadAhead>(std::move(ranges));
 }
@@ -44,10 +55,8 @@ void WeightLoader::Use(const SourceTensor& tensor) {
 }
 
 Result<MatrixTensors> WeightLoader::Read(const std::string& name, int64_t rows, int64_t cols) {
-  constexpr std::string_view kWeight = ".weight";
   if (!name.ends_with(kWeight)) return NotFound("tensor " + name + ": expected a name in .weight");
-  return ReadMatrix(source_, name.substr(0, name.size() - kWeight.size()), rows, cols,
-                    config_rotates_, values_);
+  return ReadMatrix(source_, MatrixPath(name), rows, cols, config_rotates_, values_);
 }
 
 // passing: bytes that are in use while this is prepared.

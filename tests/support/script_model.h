@@ -14,7 +14,7 @@
 
 namespace tq::test {
 
-class ScriptModel final : public StepModel {
+class ScriptModel : public StepModel {
  public:
   using StepHook = std::function<void(const StepPlan&)>;
   static constexpr int64_t kVocab = 256 + kFirstByteId;

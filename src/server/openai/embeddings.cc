@@ -208,7 +208,7 @@ class EmbeddingJob : public std::enable_shared_from_this<EmbeddingJob> {
     const TokenStream& stream = *running.stream;
     if (stream.finish_reason() == FinishReason::kError) return Fail(ErrorOf(stream.status()));
     if (stream.finish_reason() != FinishReason::kStop) {
-      return Fail({503, "server_error", "server_shutdown", "", "the server is stopping"});
+      return Fail(StoppingError());
     }
     call_.service.metrics().CountAnswer(call_.model->name(), "stop", stream.stats());
     std::vector<float>& vector = vectors_[running.input];
