@@ -5,18 +5,13 @@
 
 #include <fmt/format.h>
 
+#include "base/memory.h"
 #include "engine/engine_lengths.h"
 #include "plan/memory_plan.h"
 #include "plan/sized_model.h"
 #include "weights/source.h"
 
 namespace tq {
-namespace {
-
-double Gb(int64_t bytes) { return static_cast<double>(bytes) * 1e-9; }
-
-}  // namespace
-
 Status CheckBudget(std::string_view what, int64_t bytes, int64_t memory_bytes) {
   if (memory_bytes == 0 || bytes <= memory_bytes) return Status::Ok();
   return OutOfMemory(

@@ -41,7 +41,6 @@ struct PlanReport {
   bool shorter_chunk = false;  // than was asked for
   KvSettings kv;
   std::optional<KvSettings> smaller_kv;  // with which it would fit, or better
-  int64_t smaller_kv_bytes = 0;          // the cache with it
   double bandwidth = 0;                  // of the machine, when recipes are ranked
   double disk_speed = 0;                 // of the model's disk; 0: not known
   SystemMemory system;                   // of this machine

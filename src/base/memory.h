@@ -5,6 +5,9 @@
 
 namespace tq {
 
+// In GB of 10^9 bytes, for messages.
+inline double Gb(int64_t bytes) { return static_cast<double>(bytes) * 1e-9; }
+
 struct SystemMemory {  // bytes; -1: not known here
   int64_t total = -1;
   int64_t available = -1;        // as AvailableMemoryBytes

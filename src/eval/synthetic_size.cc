@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/memory.h"
 #include "cache/kv_cache.h"
 #include "codec/turbo_quant.h"
 #include "eval/synthetic_tensors.h"
@@ -47,8 +48,6 @@ int64_t PeakBytes(const SyntheticSize& size, size_t layers) {
   return size.shared_bytes + Sum(size.layer_bytes, layers) +
          std::max(size.source_bytes, Sum(size.cache_bytes, layers) + kStepBytes);
 }
-
-double Gb(int64_t bytes) { return static_cast<double>(bytes) * 1e-9; }
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/memory.h"
 #include "cache/disk_cache.h"
 #include "cache/prefix_tree.h"
 #include "engine/scheduler.h"
@@ -11,8 +12,6 @@
 
 namespace tq {
 namespace {
-
-double Gb(int64_t bytes) { return static_cast<double>(bytes) * 1e-9; }
 
 int64_t ContextOf(const ModelMemory& model, const EngineOptions& options) {
   return options.max_context > 0 ? options.max_context : model.max_position_embeddings;

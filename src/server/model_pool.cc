@@ -4,12 +4,11 @@
 
 #include <fmt/format.h>
 
+#include "base/memory.h"
 #include "server/pool_state.h"
 
 namespace tq::server {
 namespace {
-
-double Gb(int64_t bytes) { return static_cast<double>(bytes) * 1e-9; }
 
 class QueuedRequest final : public LeaseRequest {
  public:
