@@ -193,15 +193,13 @@ TEST(MatMulMatrix, ManyTokens) {
   CheckMatrix(TestMatrix::Block(CodecId::kQ8_0, 40, 288, 1), "q8_0", tokens);
 }
 
-TEST(MatMulMatrix, ThreadsAndGroupsDoNotMatter) {
-  std::vector<TestMatrix> matrices;
-  matrices.push_back(TestMatrix::Turbo(8, 64, Transform::kHadamard, 70, 256, 1));
-  matrices.push_back(TestMatrix::Turbo(16, 32, Transform::kHadamard, 1, 256, 2));
-  matrices.push_back(TestMatrix::Block(CodecId::kBf16, 90, 256, 3));
-  matrices.push_back(TestMatrix::Turbo(4, 128, Transform::kNone, 33, 256, 4));
-  const std::vector<float> x = RandomFloats(40 * 256, 7);
+// Matrices of one number of columns in one call give what each gives alone with one thread.
+void CheckGroup(const std::vector<TestMatrix>& matrices, const std::vector<int64_t>& token_counts) {
+  const int64_t cols = matrices[0].stored().cols;
+  const std::vector<float> x =
+      RandomFloats(*std::max_element(token_counts.begin(), token_counts.end()) * cols, 7);
   for (const BackendChoice& choice : AvailableBackends()) {
-    for (const int64_t num_tokens : {1, 11, 40}) {
+    for (const int64_t num_tokens : token_counts) {
       std::vector<std::vector<float>> one_by_one;
       const std::unique_ptr<Backend> single = Make(choice, ActivationMode::kInt8, 1);
       for (const TestMatrix& matrix : matrices) {
@@ -216,7 +214,7 @@ TEST(MatMulMatrix, ThreadsAndGroupsDoNotMatter) {
         for (const TestMatrix& matrix : matrices) {
           Result<std::unique_ptr<Weight>> weight = backend->Prepare(matrix.stored());
           weights.push_back(std::move(weight).value());
-          y.emplace_back(static_cast<size_t>(num_tokens * matrix.stored().rows));
+          y.emplace_back(static_cast<size_t>(num_tokens * matrix.stored().rows), -77.0f);
         }
         for (size_t i = 0; i < y.size(); ++i)
           args.push_back({weights[i].get(), x.data(), nullptr, y[i].data(), num_tokens});
@@ -229,6 +227,25 @@ TEST(MatMulMatrix, ThreadsAndGroupsDoNotMatter) {
       }
     }
   }
+}
+
+TEST(MatMulMatrix, ThreadsAndGroupsDoNotMatter) {
+  std::vector<TestMatrix> matrices;
+  matrices.push_back(TestMatrix::Turbo(8, 64, Transform::kHadamard, 70, 256, 1));
+  matrices.push_back(TestMatrix::Turbo(16, 32, Transform::kHadamard, 1, 256, 2));
+  matrices.push_back(TestMatrix::Block(CodecId::kBf16, 90, 256, 3));
+  matrices.push_back(TestMatrix::Turbo(4, 128, Transform::kNone, 33, 256, 4));
+  CheckGroup(matrices, {1, 11, 40});
+}
+
+// Several pieces to a thread, which end in the middle of matrices.
+TEST(MatMulMatrix, LargeMatricesAreCutInPieces) {
+  std::vector<TestMatrix> matrices;
+  matrices.push_back(TestMatrix::Turbo(16, 64, Transform::kHadamard, 1999, 1024, 1));
+  matrices.push_back(TestMatrix::Turbo(8, 64, Transform::kHadamard, 7, 1024, 2));
+  matrices.push_back(TestMatrix::Block(CodecId::kBf16, 500, 1024, 3));
+  matrices.push_back(TestMatrix::Block(CodecId::kQ4K, 1030, 1024, 4));
+  CheckGroup(matrices, {1, 17});
 }
 
 // Matrices that see the same input share its preparation, if and only if it is the same.

@@ -38,10 +38,26 @@ constexpr Entries<m> Expand(const uint32_t (&rows)[m], bool transposed) {
   return entries;
 }
 
+// [m / 4][m][4]: entry (4 a + b, c) at (a * m + c) * 4 + b.
+template <int m>
+constexpr std::array<float, m * m> ByFourRows(const Entries<m>& entries) {
+  std::array<float, m * m> out{};
+  for (int j = 0; j < m; ++j) {
+    for (int c = 0; c < m; ++c) {
+      out[static_cast<size_t>((j / 4 * m + c) * 4 + j % 4)] = entries[j][c];
+    }
+  }
+  return out;
+}
+
 // Indexed by `transposed`.
 constexpr Entries<12> kEntries12[2] = {Expand(kM12, false), Expand(kM12, true)};
 constexpr Entries<20> kEntries20[2] = {Expand(kM20, false), Expand(kM20, true)};
 constexpr Entries<28> kEntries28[2] = {Expand(kM28, false), Expand(kM28, true)};
+
+constexpr std::array<float, 12 * 12> kByFour12 = ByFourRows<12>(kEntries12[0]);
+constexpr std::array<float, 20 * 20> kByFour20 = ByFourRows<20>(kEntries20[0]);
+constexpr std::array<float, 28 * 28> kByFour28 = ByFourRows<28>(kEntries28[0]);
 
 // Columns of the m part that are summed in registers together. The vector type is spelled out
 // because compilers leave these loops scalar otherwise.
@@ -184,6 +200,11 @@ int HadamardEntry(int m, int row, int col) {
                       : m == 20 ? kEntries20[0][row][col]
                                 : kEntries28[0][row][col];
   return static_cast<int>(entry);
+}
+
+const float* HadamardEntriesByFour(int m) {
+  TQ_CHECK(m == 12 || m == 20 || m == 28);
+  return m == 12 ? kByFour12.data() : m == 20 ? kByFour20.data() : kByFour28.data();
 }
 
 void HadamardForward(std::span<float> x) { Transform(x, /*transposed=*/false); }

@@ -21,6 +21,9 @@ HadamardBlock HadamardBlockFor(int64_t dim);
 
 // Entry (row, col) of the m x m matrix, +1 or -1. m in {12, 20, 28}.
 int HadamardEntry(int m, int row, int col);
+// The whole matrix as kernels read it, four rows together: [m / 4][m][4], entry (4 a + b, c) at
+// (a * m + c) * 4 + b. Static memory. m in {12, 20, 28}.
+const float* HadamardEntriesByFour(int m);
 
 // x[dim] <- H x, blockwise, f32, in the fixed order of docs/numerics.md: butterflies h = 1, 2, 4,
 // ... on contiguous rows (a + b, a - b), then the m part summed over c ascending, then one

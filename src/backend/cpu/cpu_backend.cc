@@ -32,6 +32,7 @@ class CpuBackend : public Backend {
         kernels_{GetFloatOps(isa), GetIntOps(isa)},
         floats_(kernels_.floats),
         pool_(options.num_threads),
+        cursors_(static_cast<size_t>(pool_.num_threads())),
         append_work_(static_cast<size_t>(pool_.num_threads())) {}
 
   std::string_view name() const override { return "cpu"; }
@@ -64,7 +65,7 @@ class CpuBackend : public Backend {
   }
 
   void MatMul(std::span<const MatMulArgs> args, Scratch& scratch) override {
-    CpuMatMul(kernels_, args, pool_, scratch);
+    CpuMatMul(kernels_, args, pool_, cursors_, scratch);
   }
 
   void RmsNorm(const RmsNormArgs& args) override {
@@ -236,6 +237,7 @@ class CpuBackend : public Backend {
   CpuKernels kernels_;
   const FloatOps& floats_;
   ThreadPool pool_;
+  std::vector<RunCursor> cursors_;
   WeightArena arena_;
   std::vector<float> router_work_;
   KvRotations rotations_;

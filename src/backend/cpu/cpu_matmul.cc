@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backend/cpu/cpu_matmul_job.h"
+#include "backend/cpu/cpu_matmul_pieces.h"
 #include "codec/codec.h"
 
 namespace tq {
@@ -125,32 +126,14 @@ void PanelTiles(const MatMulJob& job, const CpuKernels& kernels, int64_t tile_be
   }
 }
 
-// Share `share` of `num_shares` equal shares of all weight bytes, in whole tiles.
-void ComputeShare(std::span<const MatMulJob> jobs, const CpuKernels& kernels, int64_t share,
-                  int64_t num_shares, const MatMulWorkspace& work) {
-  int64_t total = 0;
-  for (const MatMulJob& job : jobs) total += job.weight->bytes();
-  const int64_t begin = total / num_shares * share;
-  const int64_t end = share + 1 == num_shares ? total : total / num_shares * (share + 1);
-  int64_t offset = 0;
-  for (const MatMulJob& job : jobs) {
-    // The tiles that start inside [begin, end).
-    const int64_t tile_bytes = job.weight->tile_bytes();
-    const auto first_tile_at = [&](int64_t position) {
-      return std::clamp<int64_t>((position - offset + tile_bytes - 1) / tile_bytes, 0,
-                                 job.weight->num_tiles());
-    };
-    const int64_t tile_begin = first_tile_at(begin);
-    const int64_t tile_end = first_tile_at(end);
-    offset += job.weight->bytes();
-    if (tile_begin >= tile_end) continue;
-    if (job.weight->integer()) {
-      IntegerTiles(job, kernels.ints, tile_begin, tile_end, work);
-    } else if (NeedsPanel(*job.weight)) {
-      PanelTiles(job, kernels, tile_begin, tile_end, work);
-    } else {
-      FloatTiles(job, kernels.floats, tile_begin, tile_end);
-    }
+void ComputeTiles(const MatMulJob& job, const CpuKernels& kernels, int64_t tile_begin,
+                  int64_t tile_end, const MatMulWorkspace& work) {
+  if (job.weight->integer()) {
+    IntegerTiles(job, kernels.ints, tile_begin, tile_end, work);
+  } else if (NeedsPanel(*job.weight)) {
+    PanelTiles(job, kernels, tile_begin, tile_end, work);
+  } else {
+    FloatTiles(job, kernels.floats, tile_begin, tile_end);
   }
 }
 
@@ -214,7 +197,7 @@ void ReserveMatMul(const CpuKernels& kernels, std::span<const MatMulArgs> args, 
 }
 
 void CpuMatMul(const CpuKernels& kernels, std::span<const MatMulArgs> args, ThreadPool& pool,
-               Scratch& scratch) {
+               std::span<RunCursor> cursors, Scratch& scratch) {
   const ScratchScope scope(scratch);
   const MatMulLayout layout = LayOut(kernels, args, pool.num_threads(), scratch);
   const std::span<const MatMulJob> jobs = layout.jobs;
@@ -232,10 +215,13 @@ void CpuMatMul(const CpuKernels& kernels, std::span<const MatMulArgs> args, Thre
       first = last;
     }
   });
-  const int64_t num_shares = pool.num_threads();
-  pool.ParallelFor(num_shares, 1, [&](int64_t begin, int64_t end, int thread) {
-    for (int64_t share = begin; share < end; ++share) {
-      ComputeShare(jobs, kernels, share, num_shares, workspaces[thread]);
+  const MatMulPieces pieces(jobs, pool.num_threads());
+  RunQueue queue(cursors, pieces.pieces_per_run());
+  pool.ParallelFor(pool.num_threads(), 1, [&](int64_t, int64_t, int thread) {
+    for (int64_t piece = queue.Next(thread); piece >= 0; piece = queue.Next(thread)) {
+      pieces.ForTilesOf(piece, [&](const MatMulJob& job, int64_t tile_begin, int64_t tile_end) {
+        ComputeTiles(job, kernels, tile_begin, tile_end, workspaces[thread]);
+      });
     }
   });
 }

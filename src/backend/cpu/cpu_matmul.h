@@ -1,5 +1,6 @@
 // The two phases of a grouped matmul on the CPU: prepare the activations of every matrix (rotate,
-// quantize), then stream all weights once, rows split over the threads by bytes.
+// quantize), then stream all weights once, rows split over the threads by bytes. A thread that is
+// done early helps the others.
 #pragma once
 
 #include <span>
@@ -7,6 +8,7 @@
 #include "backend/cpu/cpu_weight.h"
 #include "backend/cpu/kernels/float_ops.h"
 #include "backend/cpu/kernels/int_matmul.h"
+#include "backend/cpu/task_queue.h"
 #include "backend/ops.h"
 #include "base/threads.h"
 #include "tensor/scratch.h"
@@ -18,8 +20,9 @@ struct CpuKernels {
   const IntOps& ints;
 };
 
+// cursors: one per thread of the pool.
 void CpuMatMul(const CpuKernels& kernels, std::span<const MatMulArgs> args, ThreadPool& pool,
-               Scratch& scratch);
+               std::span<RunCursor> cursors, Scratch& scratch);
 
 // Takes the scratch memory that CpuMatMul would, for its time. For plans.
 void ReserveMatMul(const CpuKernels& kernels, std::span<const MatMulArgs> args, int num_threads,

@@ -137,17 +137,8 @@ HWY_INLINE void RemainingSteps(float* x, int64_t n, int64_t h, int64_t pow2, flo
   for (; i < n; ++i) x[i] = x[i] * scale;
 }
 
-// [m / 4][c][4]: entry (4 a + b, c) of the small matrix at (a * m + c) * 4 + b.
-HWY_INLINE void FillEntries(int m, float* entries) {
-  for (int j = 0; j < m; ++j) {
-    for (int c = 0; c < m; ++c) {
-      entries[(j / 4 * m + c) * 4 + j % 4] = static_cast<float>(HadamardEntry(m, j, c));
-    }
-  }
-}
-
 // y_j = sum over c of entry(j, c) * x_c for kCount vectors of every row of one block, then the
-// scale.
+// scale. entries: HadamardEntriesByFour.
 template <int kCount, class D, class V = hn::VFromD<D>>
 HWY_INLINE void SmallMatrixColumns(D d, float* x, int m, int64_t stride, const float* entries,
                                    float scale) {
@@ -200,8 +191,7 @@ HWY_INLINE void SmallMatrixBlock(D d, float* x, int m, int64_t pow2, const float
 }
 
 HWY_INLINE void SmallMatrix(float* x, int64_t n, int m, int64_t pow2, float scale) {
-  HWY_ALIGN float entries[kMaxM * kMaxM];
-  FillEntries(m, entries);
+  const float* entries = HadamardEntriesByFour(m);
   for (int64_t base = 0; base < n; base += m * pow2) {
     float* block = x + base;
     if (pow2 >= 2 * kLanes) {
