@@ -13,7 +13,9 @@
 namespace tq {
 namespace {
 
-constexpr int kChains = 12;  // enough to hide any latency
+// Enough to hide any latency. Each starts from a value that the compiler does not know: it would
+// make one of several that are the same.
+constexpr int kChains = 12;
 volatile int sink;
 
 // Multiply-adds of one call.
@@ -25,6 +27,7 @@ __attribute__((target("avx2"))) int64_t Int8Avx2(int64_t rounds) {
   const __m256i x = _mm256_set1_epi8(static_cast<char>(sink));
   const __m256i ones = _mm256_set1_epi16(1);
   __m256i sums[kChains] = {};
+  for (__m256i& sum : sums) __asm__("" : "+x"(sum));
   for (int64_t i = 0; i < rounds; ++i) {
 #pragma GCC unroll 12
     for (int c = 0; c < kChains; ++c) {
@@ -42,6 +45,7 @@ __attribute__((target("avx2,fma"))) int64_t F32Avx2(int64_t rounds) {
   const __m256 x = _mm256_set1_ps(static_cast<float>(sink) * 1e-12f);
   __m256 sums[kChains];
   for (__m256& sum : sums) sum = x;
+  for (__m256& sum : sums) __asm__("" : "+x"(sum));
   for (int64_t i = 0; i < rounds; ++i) {
 #pragma GCC unroll 12
     for (int c = 0; c < kChains; ++c) sums[c] = _mm256_fmadd_ps(x, x, sums[c]);
@@ -55,6 +59,7 @@ __attribute__((target("avx512f,avx512vnni"))) int64_t Int8Avx512(int64_t rounds)
   const __m512i x = _mm512_set1_epi32(sink);
   __m512i sums[kChains];
   for (__m512i& sum : sums) sum = x;
+  for (__m512i& sum : sums) __asm__("" : "+v"(sum));
   for (int64_t i = 0; i < rounds; ++i) {
 #pragma GCC unroll 12
     for (int c = 0; c < kChains; ++c) sums[c] = _mm512_dpbusd_epi32(sums[c], x, x);
@@ -68,6 +73,7 @@ __attribute__((target("avx512f"))) int64_t F32Avx512(int64_t rounds) {
   const __m512 x = _mm512_set1_ps(static_cast<float>(sink) * 1e-12f);
   __m512 sums[kChains];
   for (__m512& sum : sums) sum = x;
+  for (__m512& sum : sums) __asm__("" : "+v"(sum));
   for (int64_t i = 0; i < rounds; ++i) {
 #pragma GCC unroll 12
     for (int c = 0; c < kChains; ++c) sums[c] = _mm512_fmadd_ps(x, x, sums[c]);
@@ -110,6 +116,7 @@ __attribute__((target("amx-tile,amx-int8"))) int64_t Int8Amx(int64_t rounds) {
 __attribute__((target("arch=armv8.2-a+dotprod"))) int64_t Int8Neon(int64_t rounds) {
   const int8x16_t x = vdupq_n_s8(static_cast<int8_t>(sink));
   int32x4_t sums[kChains] = {};
+  for (int32x4_t& sum : sums) __asm__("" : "+w"(sum));
   for (int64_t i = 0; i < rounds; ++i) {
 #pragma GCC unroll 12
     for (int c = 0; c < kChains; ++c) sums[c] = vdotq_s32(sums[c], x, x);
@@ -123,6 +130,7 @@ int64_t F32Neon(int64_t rounds) {
   const float32x4_t x = vdupq_n_f32(static_cast<float>(sink) * 1e-12f);
   float32x4_t sums[kChains];
   for (float32x4_t& sum : sums) sum = x;
+  for (float32x4_t& sum : sums) __asm__("" : "+w"(sum));
   for (int64_t i = 0; i < rounds; ++i) {
 #pragma GCC unroll 12
     for (int c = 0; c < kChains; ++c) sums[c] = vfmaq_f32(sums[c], x, x);

@@ -90,14 +90,19 @@ struct Avx2 {
   static constexpr int kRows = 8;
   static constexpr int PartsAtOnce(int tokens) { return tokens < 4 ? 2 : 1; }  // 16 registers
   static constexpr int ChainsPerSum(int) { return 1; }
-  // Wider bodies make GCC hoist loads and spill.
-  static constexpr bool UnrollUnits(int tokens) { return tokens < 4; }
+  // 32 columns. Wider bodies make GCC hoist loads and spill: with more tokens already one unit
+  // does.
+  template <int kBits>
+  static constexpr int UnitsAtOnce(int tokens) {
+    return tokens < 4 ? 32 / UnitShape<kBits>::kColumns : 1;
+  }
   template <int kBits>
   using Decoder = Avx2Decoder<kBits>;
   template <int kBits>
   TQ_INLINE void Prefetch(const std::byte* p) {
-    PrefetchAhead(p);
+    __builtin_prefetch(p + 4096, 0, 3);
   }
+  TQ_INLINE void PrefetchScales(const std::byte* p) { PrefetchScalesAhead(p); }
   // What the table's bytes leave out of each integer.
   TQ_INLINE int TableBase(const int8_t* integers) { return SmallestInteger(integers); }
 

@@ -90,13 +90,17 @@ struct Neon {
     return tokens < 3 ? 4 : tokens < 5 ? 2 : 1;
   }  // 32 registers
   static constexpr int ChainsPerSum(int) { return 1; }
-  static constexpr bool UnrollUnits(int tokens) { return tokens < 3; }
+  template <int kBits>
+  static constexpr int UnitsAtOnce(int tokens) {
+    return tokens < 3 ? 8 : 1;
+  }
   template <int kBits>
   using Decoder = NeonDecoder<kBits>;
   template <int kBits>
   TQ_INLINE void Prefetch(const std::byte* p) {
     PrefetchAhead(p);
   }
+  TQ_INLINE void PrefetchScales(const std::byte* p) { PrefetchScalesAhead(p); }
   // What the table's bytes leave out of each integer.
   TQ_INLINE int TableBase(const int8_t*) { return 0; }
 

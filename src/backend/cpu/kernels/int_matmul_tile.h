@@ -3,8 +3,9 @@
 //   Vi, Vf          a vector of 32-bit integers / floats; kRows lanes, one per output row
 //   Decoder<kBits>  Load(codes): the raw vectors of a unit; Step(unit, t): the table's bytes of
 //   step t DotUnit         adds all steps of a unit times the q of kM tokens to kM sums, each in
-//                   ChainsPerSum(kM) registers (1 or 2: odd steps to acc[kM + m])
-//   Prefetch<kBits> asks for codes that a later unit will want
+//                   ChainsPerSum(kM) registers (n: step t to acc[t % n * kM + m])
+//   Prefetch<kBits> asks for codes that a later unit will want, PrefetchScales for scales
+//   UnitsAtOnce     how many units the unrolled body may have
 //   and the plain arithmetic that is used below
 // Included only by leaf files; everything is static or in their anonymous namespaces, because the
 // copies are compiled with different instruction sets.
@@ -36,6 +37,10 @@ struct Pass {
 // Code bytes ahead of the current ones: far enough for memory, near enough for the first cache.
 constexpr int64_t kPrefetchBytes = 2048;
 TQ_INLINE void PrefetchAhead(const std::byte* p) { __builtin_prefetch(p + kPrefetchBytes, 0, 3); }
+// The same for scales, of which there are an eighth as many bytes or less.
+TQ_INLINE void PrefetchScalesAhead(const std::byte* p) {
+  __builtin_prefetch(p + kPrefetchBytes / 4, 0, 3);
+}
 
 // Scales of the TurboQuant matrices: f16, beside the codes in memory. Both kinds of scales know how
 // far apart the parts of RowsPass are: pieces of one tile, or with 16 rows to a vector the same
@@ -52,7 +57,7 @@ struct HalfScales {
     stride = V::kRows == 16 ? tile_scales : V::kRows;
   }
   inline __attribute__((always_inline)) void Prefetch() const {
-    __builtin_prefetch(scales + kPrefetchBytes / 8, 0, 3);
+    V::PrefetchScales(reinterpret_cast<const std::byte*>(scales));
   }
   inline __attribute__((always_inline)) typename V::Vf Scale(int i) const {
     return V::LoadScales(scales + i * stride);
@@ -184,7 +189,10 @@ __attribute__((noinline)) void RowsPass(const IntMatMulArgs& a, const Pass& pass
 #pragma GCC unroll 8
         for (int m = 0; m < kM; ++m) {
           typename V::Vi sum = acc[i][m];
-          if constexpr (kChains == 2) sum = V::AddInt(sum, acc[i][kM + m]);
+          if constexpr (kChains > 1) {
+#pragma GCC unroll 4
+            for (int c = 1; c < kChains; ++c) sum = V::AddInt(sum, acc[i][c * kM + m]);
+          }
           if constexpr (Scales::kHasMin) {
             p[i][m] = V::Fma(least, V::ToFloat(V::Set(qsum[m])), p[i][m]);
           }
@@ -209,7 +217,8 @@ template <class V, class Scales, int kBits, int kChunk, int kM>
 void Tiles(const IntMatMulArgs& a, const Pass& pass, int64_t tile, int64_t num_tiles) {
   constexpr int kParts = V::PartsAtOnce(kM);
   constexpr int kPartsPerTile = 16 / V::kRows;
-  constexpr int kUnrolled = V::UnrollUnits(kM) ? kChunk : UnitShape<kBits>::kColumns;
+  constexpr int kMostColumns = V::template UnitsAtOnce<kBits>(kM) * UnitShape<kBits>::kColumns;
+  constexpr int kUnrolled = kMostColumns < kChunk ? kMostColumns : kChunk;
   if constexpr (kParts > kPartsPerTile) {
     if (num_tiles == kParts) {
       return RowsPass<V, Scales, kBits, kUnrolled, kM, kParts>(a, pass, {a, tile, 0},
