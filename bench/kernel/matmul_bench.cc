@@ -22,6 +22,7 @@
 #include "backend/cpu/isa.h"
 #include "backend/test_matrix.h"
 #include "base/threads.h"
+#include "eval/bandwidth.h"
 #include "peak_rate.h"
 
 namespace tq {
@@ -41,31 +42,13 @@ double FastTenth(std::vector<double> seconds) {
   return seconds[seconds.size() / 10];
 }
 
-// Bytes per second that `threads` threads read from 2 MiB pages, in pieces of kCallBytes.
+// Bytes per second that `threads` threads read: of the fastest tenth of the passes, as of the
+// calls.
 double ReadBandwidth(int threads) {
-  static const Buffer buffer = [] {
-    Buffer memory = std::move(Buffer::Allocate(kTotalBytes, /*huge_pages=*/true)).value();
-    for (int64_t i = 0; i < kTotalBytes; i += 4096) memory.data()[i] = std::byte{1};
-    return memory;
-  }();
   ThreadPool pool(threads);
-  std::vector<uint64_t> sums(static_cast<size_t>(threads) * 8);
-  std::vector<double> seconds;
-  for (int64_t at = 0; at < kTotalBytes; at += kCallBytes) {
-    const auto* words = reinterpret_cast<const uint64_t*>(buffer.data() + at);
-    const auto begin = std::chrono::steady_clock::now();
-    pool.ParallelFor(kCallBytes / 64, 1, [&](int64_t first, int64_t last, int thread) {
-      uint64_t sum[8] = {};
-      for (int64_t line = first; line < last; ++line) {
-        __builtin_prefetch(words + line * 8 + 512);
-        for (int i = 0; i < 8; ++i) sum[i] += words[line * 8 + i];
-      }
-      for (int i = 0; i < 8; ++i) sums[thread * 8] += sum[i];
-    });
-    seconds.push_back(Seconds(begin));
-  }
-  benchmark::DoNotOptimize(sums.data());
-  return static_cast<double>(kCallBytes) / FastTenth(seconds);
+  static BandwidthMeter meter = std::move(BandwidthMeter::Make(kTotalBytes, pool)).value();
+  const std::vector<double> rates = meter.Rates(pool, 0);
+  return rates[rates.size() / 10];
 }
 
 struct Kind {

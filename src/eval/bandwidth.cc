@@ -2,22 +2,19 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdint>
 #include <cstring>
-#include <vector>
+#include <functional>
 
-#include "backend/backend.h"
-#include "base/threads.h"
+#include "base/task_queue.h"
 
 namespace tq {
 namespace {
 
-constexpr int64_t kBufferBytes = int64_t{256} << 20;
 constexpr int64_t kBlockBytes = 4096;
-// A pass reads one slice, and slices take turns, so that no cache helps. Short passes find the
-// moments when nobody else uses the memory.
-constexpr int64_t kSlices = 16;
-constexpr double kSeconds = 0.15;
+// Short passes find the moments when nobody else uses the memory.
+constexpr int64_t kPassBytes = int64_t{16} << 20;
+// What a thread reads before it looks whose turn it is.
+constexpr int64_t kPieceBytes = int64_t{128} << 10;
 
 // Eight independent sums, so that loads and not additions are the limit, and lines asked for a page
 // ahead, as kernels do: without that a core waits for memory, and reads a fifth less.
@@ -32,42 +29,66 @@ uint64_t SumBlock(const uint64_t* words) {
   return sum;
 }
 
+uint64_t SumPiece(const std::byte* piece) {
+  uint64_t sum = 0;
+  for (int64_t at = 0; at < kPieceBytes; at += kBlockBytes) {
+    sum += SumBlock(reinterpret_cast<const uint64_t*>(piece + at));
+  }
+  return sum;
+}
+
 }  // namespace
 
-double MeasureReadBandwidth(int num_threads) {
-  Result<Buffer> buffer = Buffer::Allocate(kBufferBytes, true);
-  if (!buffer.ok()) return 0;
-  ThreadPool pool(num_threads);
-  const int64_t blocks = kBufferBytes / kBlockBytes;
-  std::byte* data = buffer.value().data();
+Result<BandwidthMeter> BandwidthMeter::Make(int64_t bytes, ThreadPool& pool) {
+  const int64_t passes = std::max<int64_t>(bytes / kPassBytes, 1);
+  TQ_ASSIGN_OR_RETURN(Buffer buffer, Buffer::Allocate(passes * kPassBytes, /*huge_pages=*/true));
   // Untouched pages would all be the same zero page.
-  pool.ParallelFor(blocks, 1, [&](int64_t begin, int64_t end, int) {
-    std::memset(data + begin * kBlockBytes, 1, static_cast<size_t>((end - begin) * kBlockBytes));
+  pool.ParallelFor(passes, 1, [&](int64_t begin, int64_t end, int) {
+    std::memset(buffer.data() + begin * kPassBytes, 1,
+                static_cast<size_t>((end - begin) * kPassBytes));
   });
-  std::vector<uint64_t> sums(static_cast<size_t>(pool.num_threads()) * 8);  // a cache line each
-  double best = 0;
+  return BandwidthMeter(std::move(buffer));
+}
+
+std::vector<double> BandwidthMeter::Rates(ThreadPool& pool, double seconds) {
   using Clock = std::chrono::steady_clock;
+  const auto threads = static_cast<int64_t>(pool.num_threads());
+  std::vector<RunCursor> cursors(static_cast<size_t>(threads));
+  std::vector<uint64_t> sums(static_cast<size_t>(threads) * 8);  // a cache line each
+  std::vector<double> rates;
+  const int64_t passes = buffer_.size() / kPassBytes;
+  const int64_t pieces_per_run = std::max<int64_t>(kPassBytes / kPieceBytes / threads, 1);
   const auto start = Clock::now();
   auto now = start;
-  const int64_t slice_blocks = blocks / kSlices;
   for (int64_t pass = 0;
-       pass < kSlices || std::chrono::duration<double>(now - start).count() < kSeconds; ++pass) {
+       pass < passes || std::chrono::duration<double>(now - start).count() < seconds; ++pass) {
+    const std::byte* data = buffer_.data() + pass % passes * kPassBytes;
     const auto before = now;
-    const std::byte* slice = data + pass % kSlices * slice_blocks * kBlockBytes;
-    pool.ParallelFor(slice_blocks, 1, [&](int64_t begin, int64_t end, int thread) {
+    RunQueue queue(cursors, pieces_per_run);
+    pool.ParallelFor(threads, 1, [&](int64_t, int64_t, int thread) {
       uint64_t sum = 0;
-      for (int64_t i = begin; i < end; ++i) {
-        sum += SumBlock(reinterpret_cast<const uint64_t*>(slice + i * kBlockBytes));
+      for (int64_t piece = queue.Next(thread); piece >= 0; piece = queue.Next(thread)) {
+        sum += SumPiece(data + piece * kPieceBytes % kPassBytes);
       }
       sums[static_cast<size_t>(thread) * 8] += sum;
     });
     now = Clock::now();
-    best = std::max(best, static_cast<double>(slice_blocks * kBlockBytes) /
-                              std::chrono::duration<double>(now - before).count());
+    rates.push_back(static_cast<double>(pieces_per_run * threads * kPieceBytes) /
+                    std::chrono::duration<double>(now - before).count());
   }
   uint64_t total = 0;
   for (const uint64_t sum : sums) total += sum;
-  return total == 0 ? 0 : best;  // the sum is used, so that the compiler keeps the loads
+  if (total == 0) return {0.0};  // the sum is used, so that the compiler keeps the loads
+  std::sort(rates.begin(), rates.end(), std::greater<>());
+  return rates;
+}
+
+double MeasureReadBandwidth(int num_threads) {
+  constexpr int64_t kBytes = int64_t{256} << 20;
+  constexpr double kSeconds = 0.15;
+  ThreadPool pool(num_threads);
+  Result<BandwidthMeter> meter = BandwidthMeter::Make(kBytes, pool);
+  return meter.ok() ? meter.value().Rates(pool, kSeconds)[0] : 0;
 }
 
 }  // namespace tq

@@ -2,10 +2,32 @@
 // token.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
+#include "backend/backend.h"
+#include "base/threads.h"
+
 namespace tq {
 
-// Bytes per second of num_threads threads (0: all CPUs) that read a buffer of 256 MiB piece by
-// piece for about 0.15 s; the best piece counts. 0 when the memory for the buffer is not there.
+// Reads the way kernels do: each thread its own stream with lines asked for in advance, and who is
+// done early helps the others.
+class BandwidthMeter {
+ public:
+  // `bytes`, rounded down to passes of 16 MiB (at least one), in huge pages, written once. Errors:
+  // kOutOfMemory.
+  static Result<BandwidthMeter> Make(int64_t bytes, ThreadPool& pool);
+  // Bytes per second of one pass after another, in turn over all of the memory so that no cache
+  // helps, once over everything and for at least `seconds`. The fastest first.
+  std::vector<double> Rates(ThreadPool& pool, double seconds);
+
+ private:
+  explicit BandwidthMeter(Buffer buffer) : buffer_(std::move(buffer)) {}
+  Buffer buffer_;
+};
+
+// Bytes per second of num_threads threads (0: all CPUs), the best pass of about 0.15 s over 256
+// MiB. 0 when that memory is not there.
 double MeasureReadBandwidth(int num_threads);
 
 }  // namespace tq

@@ -1,5 +1,6 @@
 #include "eval/perplexity.h"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -46,6 +47,18 @@ TEST(Bandwidth, IsPlausible) {
   const double bytes_per_second = MeasureReadBandwidth(1);
   EXPECT_GT(bytes_per_second, 1e8);
   EXPECT_LT(bytes_per_second, 1e13);
+}
+
+TEST(Bandwidth, ReadsEverythingFastestFirst) {
+  for (const int threads : {1, 2, 300}) {  // more threads than a pass has pieces
+    ThreadPool pool(threads);
+    Result<BandwidthMeter> meter = BandwidthMeter::Make(int64_t{48} << 20, pool);
+    ASSERT_TRUE(meter.ok());
+    const std::vector<double> rates = meter.value().Rates(pool, 0);
+    EXPECT_EQ(rates.size(), 3u);
+    EXPECT_TRUE(std::is_sorted(rates.rbegin(), rates.rend()));
+    EXPECT_GT(rates.back(), 0);
+  }
 }
 
 }  // namespace

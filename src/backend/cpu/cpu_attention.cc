@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "backend/cpu/task_queue.h"
+#include "base/task_queue.h"
 
 namespace tq {
 namespace {

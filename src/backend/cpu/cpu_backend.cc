@@ -11,7 +11,7 @@
 #include "backend/cpu/cpu_sizing.h"
 #include "backend/cpu/cpu_weight.h"
 #include "backend/cpu/isa.h"
-#include "backend/cpu/task_queue.h"
+#include "base/task_queue.h"
 #include "backend/matrix_check.h"
 #include "backend/route.h"
 #include "base/threads.h"

@@ -8,7 +8,7 @@
 #include "backend/cpu/cpu_weight.h"
 #include "backend/cpu/kernels/float_ops.h"
 #include "backend/cpu/kernels/int_matmul.h"
-#include "backend/cpu/task_queue.h"
+#include "base/task_queue.h"
 #include "backend/ops.h"
 #include "base/threads.h"
 #include "tensor/scratch.h"

@@ -1,4 +1,4 @@
-#include "backend/cpu/task_queue.h"
+#include "base/task_queue.h"
 
 #include <atomic>
 #include <thread>
