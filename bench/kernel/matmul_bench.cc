@@ -47,8 +47,7 @@ double FastTenth(std::vector<double> seconds) {
 double ReadBandwidth(int threads) {
   ThreadPool pool(threads);
   static BandwidthMeter meter = std::move(BandwidthMeter::Make(kTotalBytes, pool)).value();
-  const std::vector<double> rates = meter.Rates(pool, 0);
-  return rates[rates.size() / 10];
+  return meter.Rates(pool, 0.1)[0];
 }
 
 struct Kind {
