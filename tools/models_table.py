@@ -38,7 +38,7 @@ def main():
     reached = {}
     for case in cases:
         name = case["value_param"] if "/" not in case["name"] else case["name"].split("/")[-1]
-        for suffix in ("_cpu_avx512", "_cpu_avx2", "_cpu_neon", "_ref_scalar"):
+        for suffix in ("_cpu_amx", "_cpu_avx512", "_cpu_avxvnni", "_cpu_avx2", "_cpu_neon", "_ref_scalar"):
             if name.endswith(suffix):
                 reached.setdefault(name[: -len(suffix)], []).append(float(case["logit_difference"]))
     lines = [BEGIN, "| checkpoint | model_type | mixers | feed-forward | residual | logits: largest difference / std |",

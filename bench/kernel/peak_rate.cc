@@ -41,6 +41,19 @@ __attribute__((target("avx2"))) int64_t Int8Avx2(int64_t rounds) {
   return rounds * kChains * 32;
 }
 
+__attribute__((target("avx2,avxvnni"))) int64_t Int8AvxVnni(int64_t rounds) {
+  const __m256i x = _mm256_set1_epi32(sink);
+  __m256i sums[kChains] = {};
+  for (__m256i& sum : sums) __asm__("" : "+x"(sum));
+  for (int64_t i = 0; i < rounds; ++i) {
+#pragma GCC unroll 12
+    for (int c = 0; c < kChains; ++c) sums[c] = _mm256_dpbusd_avx_epi32(sums[c], x, x);
+  }
+  for (int c = 1; c < kChains; ++c) sums[0] = _mm256_add_epi32(sums[0], sums[c]);
+  sink = _mm256_extract_epi32(sums[0], 0);
+  return rounds * kChains * 32;
+}
+
 __attribute__((target("avx2,fma"))) int64_t F32Avx2(int64_t rounds) {
   const __m256 x = _mm256_set1_ps(static_cast<float>(sink) * 1e-12f);
   __m256 sums[kChains];
@@ -165,7 +178,11 @@ double Rate(Loop loop, ThreadPool& pool) {
 
 double PeakInt8(Isa isa, ThreadPool& pool) {
 #if defined(__x86_64__)
-  return Rate(isa == Isa::kAmx ? Int8Amx : isa == Isa::kAvx512 ? Int8Avx512 : Int8Avx2, pool);
+  return Rate(isa == Isa::kAmx       ? Int8Amx
+              : isa == Isa::kAvx512  ? Int8Avx512
+              : isa == Isa::kAvxVnni ? Int8AvxVnni
+                                     : Int8Avx2,
+              pool);
 #elif defined(__aarch64__)
   static_cast<void>(isa);
   return Rate(Int8Neon, pool);
@@ -176,7 +193,8 @@ double PeakInt8(Isa isa, ThreadPool& pool) {
 
 double PeakF32(Isa isa, ThreadPool& pool) {
 #if defined(__x86_64__)
-  return Rate(isa == Isa::kAvx2 ? F32Avx2 : F32Avx512, pool);
+  const bool is_narrow = isa == Isa::kAvx2 || isa == Isa::kAvxVnni;
+  return Rate(is_narrow ? F32Avx2 : F32Avx512, pool);
 #elif defined(__aarch64__)
   static_cast<void>(isa);
   return Rate(F32Neon, pool);

@@ -65,7 +65,7 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;  // "ref", "cpu"
-  virtual std::string_view isa() const = 0;   // "scalar", "avx2", "avx512", "neon"
+  virtual std::string_view isa() const = 0;   // "scalar", "avx2", "avxvnni", "avx512", "amx", "neon"
   virtual ActivationMode activations() const = 0;
   virtual int num_threads() const = 0;
 

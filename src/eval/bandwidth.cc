@@ -10,32 +10,34 @@
 namespace tq {
 namespace {
 
-constexpr int64_t kBlockBytes = 4096;
 // Short passes find the moments when nobody else uses the memory.
 constexpr int64_t kPassBytes = int64_t{16} << 20;
 // What a thread reads before it looks whose turn it is.
 constexpr int64_t kPieceBytes = int64_t{128} << 10;
 
-// Eight independent sums, so that loads and not additions are the limit, and lines asked for a page
-// ahead, as kernels do: without that a core waits for memory, and reads a fifth less.
-uint64_t SumBlock(const uint64_t* words) {
-  uint64_t sums[8] = {};
-  for (int64_t i = 0; i < kBlockBytes / 8; i += 8) {
-    __builtin_prefetch(words + i + kBlockBytes / 8);
-    for (int64_t j = 0; j < 8; ++j) sums[j] += words[i + j];
+// Processors differ in what makes them read fastest: their own prefetching alone, lines asked for a
+// page ahead, or also from further away, as the kernels do. Passes take turns.
+enum Style : uint8_t { kPlain, kAhead, kFarAhead, kNumStyles };
+
+// Two words of a line bring all of it, and leave room for more lines under way.
+template <Style kStyle>
+uint64_t SumPiece(const std::byte* piece) {
+  uint64_t sums[2] = {};
+  for (int64_t at = 0; at < kPieceBytes; at += 64) {
+    const std::byte* line = piece + at;
+    if constexpr (kStyle == kFarAhead) __builtin_prefetch(line + 12288, 0, 2);
+    if constexpr (kStyle != kPlain) __builtin_prefetch(line + 4096, 0, 3);
+    for (int half = 0; half < 2; ++half) {
+      uint64_t word;
+      std::memcpy(&word, line + half * 32, sizeof(word));
+      sums[half] += word;
+    }
   }
-  uint64_t sum = 0;
-  for (const uint64_t s : sums) sum += s;
-  return sum;
+  return sums[0] + sums[1];
 }
 
-uint64_t SumPiece(const std::byte* piece) {
-  uint64_t sum = 0;
-  for (int64_t at = 0; at < kPieceBytes; at += kBlockBytes) {
-    sum += SumBlock(reinterpret_cast<const uint64_t*>(piece + at));
-  }
-  return sum;
-}
+constexpr uint64_t (*kSumPiece[kNumStyles])(const std::byte*) = {SumPiece<kPlain>, SumPiece<kAhead>,
+                                                                 SumPiece<kFarAhead>};
 
 }  // namespace
 
@@ -61,14 +63,16 @@ std::vector<double> BandwidthMeter::Rates(ThreadPool& pool, double seconds) {
   const auto start = Clock::now();
   auto now = start;
   for (int64_t pass = 0;
-       pass < passes || std::chrono::duration<double>(now - start).count() < seconds; ++pass) {
+       pass < kNumStyles * passes || std::chrono::duration<double>(now - start).count() < seconds;
+       ++pass) {
     const std::byte* data = buffer_.data() + pass % passes * kPassBytes;
+    const auto sum_piece = kSumPiece[pass / passes % kNumStyles];
     const auto before = now;
     RunQueue queue(cursors, pieces_per_run);
     pool.ParallelFor(threads, 1, [&](int64_t, int64_t, int thread) {
       uint64_t sum = 0;
       for (int64_t piece = queue.Next(thread); piece >= 0; piece = queue.Next(thread)) {
-        sum += SumPiece(data + piece * kPieceBytes % kPassBytes);
+        sum += sum_piece(data + piece * kPieceBytes % kPassBytes);
       }
       sums[static_cast<size_t>(thread) * 8] += sum;
     });

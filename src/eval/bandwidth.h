@@ -10,15 +10,15 @@
 
 namespace tq {
 
-// Reads the way kernels do: each thread its own stream with lines asked for in advance, and who is
-// done early helps the others.
+// Reads the ways kernels do: each thread its own stream, with or without lines asked for in
+// advance, and who is done early helps the others.
 class BandwidthMeter {
  public:
   // `bytes`, rounded down to passes of 16 MiB (at least one), in huge pages, written once. Errors:
   // kOutOfMemory.
   static Result<BandwidthMeter> Make(int64_t bytes, ThreadPool& pool);
   // Bytes per second of one pass after another, in turn over all of the memory so that no cache
-  // helps, once over everything and for at least `seconds`. The fastest first.
+  // helps, over everything once in each way and for at least `seconds`. The fastest first.
   std::vector<double> Rates(ThreadPool& pool, double seconds);
 
  private:

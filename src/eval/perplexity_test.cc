@@ -55,7 +55,8 @@ TEST(Bandwidth, ReadsEverythingFastestFirst) {
     Result<BandwidthMeter> meter = BandwidthMeter::Make(int64_t{48} << 20, pool);
     ASSERT_TRUE(meter.ok());
     const std::vector<double> rates = meter.value().Rates(pool, 0);
-    EXPECT_EQ(rates.size(), 3u);
+    EXPECT_EQ(rates.size() % 3, 0u);
+    EXPECT_GE(rates.size(), 3u);
     EXPECT_TRUE(std::is_sorted(rates.rbegin(), rates.rend()));
     EXPECT_GT(rates.back(), 0);
   }

@@ -269,7 +269,7 @@ INSTANTIATE_TEST_SUITE_P(All, IntOpsTest, testing::ValuesIn(DetectIsas()),
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(IntOpsTest);
 
 TEST(Isa, NamesGoBothWays) {
-  for (const Isa isa : {Isa::kAvx2, Isa::kAvx512, Isa::kAmx, Isa::kNeon}) {
+  for (const Isa isa : {Isa::kAvx2, Isa::kAvxVnni, Isa::kAvx512, Isa::kAmx, Isa::kNeon}) {
     EXPECT_EQ(IsaFromName(IsaName(isa)), isa);
   }
   EXPECT_EQ(IsaFromName("sse9"), std::nullopt);

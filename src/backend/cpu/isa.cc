@@ -12,13 +12,18 @@
 namespace tq {
 namespace {
 
-constexpr Isa kAllIsas[] = {Isa::kAmx, Isa::kAvx512, Isa::kAvx2, Isa::kNeon};
+constexpr Isa kAllIsas[] = {Isa::kAmx, Isa::kAvx512, Isa::kAvxVnni, Isa::kAvx2, Isa::kNeon};
 
 #if defined(__x86_64__)
 // Clang 16's built-in does not know this one.
 bool HasF16c() {
   unsigned eax, ebx, ecx, edx;
   return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+}
+
+bool HasAvxVnni() {
+  unsigned eax, ebx, ecx, edx;
+  return __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) != 0 && (eax & (1u << 4)) != 0;
 }
 
 // Tiles are large: the system keeps them for processes that have asked.
@@ -41,6 +46,7 @@ bool HasIsa(Isa isa) {
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
                     __builtin_cpu_supports("bmi2") && HasF16c();
   if (isa == Isa::kAvx2) return avx2;
+  if (isa == Isa::kAvxVnni) return avx2 && HasAvxVnni();
   if (isa == Isa::kAvx512 || isa == Isa::kAmx) {
     return (isa == Isa::kAvx512 || HasAmx()) && avx2 && __builtin_cpu_supports("avx512f") &&
            __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
@@ -60,6 +66,7 @@ bool HasIsa(Isa isa) {
 
 const char* IsaName(Isa isa) {
   if (isa == Isa::kAvx2) return "avx2";
+  if (isa == Isa::kAvxVnni) return "avxvnni";
   if (isa == Isa::kAvx512) return "avx512";
   if (isa == Isa::kAmx) return "amx";
   return "neon";
