@@ -47,7 +47,7 @@ double FastTenth(std::vector<double> seconds) {
 double ReadBandwidth(int threads) {
   ThreadPool pool(threads);
   static BandwidthMeter meter = std::move(BandwidthMeter::Make(kTotalBytes, pool)).value();
-  return meter.Rates(pool, 0.1)[0];
+  return meter.Rate(pool, 0.1, 0.1);
 }
 
 struct Kind {

@@ -1,9 +1,11 @@
 #include "eval/bandwidth.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <functional>
+#include <vector>
 
 #include "base/task_queue.h"
 
@@ -52,12 +54,12 @@ Result<BandwidthMeter> BandwidthMeter::Make(int64_t bytes, ThreadPool& pool) {
   return BandwidthMeter(std::move(buffer));
 }
 
-std::vector<double> BandwidthMeter::Rates(ThreadPool& pool, double seconds) {
+double BandwidthMeter::Rate(ThreadPool& pool, double seconds, double share) {
   using Clock = std::chrono::steady_clock;
   const auto threads = static_cast<int64_t>(pool.num_threads());
   std::vector<RunCursor> cursors(static_cast<size_t>(threads));
   std::vector<uint64_t> sums(static_cast<size_t>(threads) * 8);  // a cache line each
-  std::vector<double> rates;
+  std::array<std::vector<double>, kNumStyles> rates;
   const int64_t passes = buffer_.size() / kPassBytes;
   const int64_t pieces_per_run = std::max<int64_t>(kPassBytes / kPieceBytes / threads, 1);
   const auto start = Clock::now();
@@ -66,25 +68,30 @@ std::vector<double> BandwidthMeter::Rates(ThreadPool& pool, double seconds) {
        pass < kNumStyles * passes || std::chrono::duration<double>(now - start).count() < seconds;
        ++pass) {
     const std::byte* data = buffer_.data() + pass % passes * kPassBytes;
-    const auto sum_piece = kSumPiece[pass / passes % kNumStyles];
+    const auto style = static_cast<size_t>(pass / passes % kNumStyles);
     const auto before = now;
     RunQueue queue(cursors, pieces_per_run);
     pool.ParallelFor(threads, 1, [&](int64_t, int64_t, int thread) {
       uint64_t sum = 0;
       for (int64_t piece = queue.Next(thread); piece >= 0; piece = queue.Next(thread)) {
-        sum += sum_piece(data + piece * kPieceBytes % kPassBytes);
+        sum += kSumPiece[style](data + piece * kPieceBytes % kPassBytes);
       }
       sums[static_cast<size_t>(thread) * 8] += sum;
     });
     now = Clock::now();
-    rates.push_back(static_cast<double>(pieces_per_run * threads * kPieceBytes) /
-                    std::chrono::duration<double>(now - before).count());
+    rates[style].push_back(static_cast<double>(pieces_per_run * threads * kPieceBytes) /
+                           std::chrono::duration<double>(now - before).count());
   }
   uint64_t total = 0;
   for (const uint64_t sum : sums) total += sum;
-  if (total == 0) return {0.0};  // the sum is used, so that the compiler keeps the loads
-  std::sort(rates.begin(), rates.end(), std::greater<>());
-  return rates;
+  if (total == 0) return 0;  // the sum is used, so that the compiler keeps the loads
+  double best = 0;
+  for (std::vector<double>& of_style : rates) {
+    std::sort(of_style.begin(), of_style.end(), std::greater<>());
+    const double at = share * static_cast<double>(of_style.size() - 1);
+    best = std::max(best, of_style[static_cast<size_t>(at)]);
+  }
+  return best;
 }
 
 double MeasureReadBandwidth(int num_threads) {
@@ -92,7 +99,7 @@ double MeasureReadBandwidth(int num_threads) {
   constexpr double kSeconds = 0.15;
   ThreadPool pool(num_threads);
   Result<BandwidthMeter> meter = BandwidthMeter::Make(kBytes, pool);
-  return meter.ok() ? meter.value().Rates(pool, kSeconds)[0] : 0;
+  return meter.ok() ? meter.value().Rate(pool, kSeconds, 0) : 0;
 }
 
 }  // namespace tq

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <utility>
 
 #include "backend/backend.h"
 #include "base/threads.h"
@@ -17,9 +17,10 @@ class BandwidthMeter {
   // `bytes`, rounded down to passes of 16 MiB (at least one), in huge pages, written once. Errors:
   // kOutOfMemory.
   static Result<BandwidthMeter> Make(int64_t bytes, ThreadPool& pool);
-  // Bytes per second of one pass after another, in turn over all of the memory so that no cache
-  // helps, over everything once in each way and for at least `seconds`. The fastest first.
-  std::vector<double> Rates(ThreadPool& pool, double seconds);
+  // Reads pass after pass, in turn over all of the memory so that no cache helps: over everything
+  // once in each way, and for at least `seconds`. Returns the bytes per second of the slowest among
+  // the fastest `share` (0: one pass) of the passes, of the way that is best by that.
+  double Rate(ThreadPool& pool, double seconds, double share);
 
  private:
   explicit BandwidthMeter(Buffer buffer) : buffer_(std::move(buffer)) {}

@@ -1,6 +1,5 @@
 #include "eval/perplexity.h"
 
-#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -49,16 +48,13 @@ TEST(Bandwidth, IsPlausible) {
   EXPECT_LT(bytes_per_second, 1e13);
 }
 
-TEST(Bandwidth, ReadsEverythingFastestFirst) {
+TEST(Bandwidth, AnyNumberOfThreads) {
   for (const int threads : {1, 2, 300}) {  // more threads than a pass has pieces
     ThreadPool pool(threads);
     Result<BandwidthMeter> meter = BandwidthMeter::Make(int64_t{48} << 20, pool);
     ASSERT_TRUE(meter.ok());
-    const std::vector<double> rates = meter.value().Rates(pool, 0);
-    EXPECT_EQ(rates.size() % 3, 0u);
-    EXPECT_GE(rates.size(), 3u);
-    EXPECT_TRUE(std::is_sorted(rates.rbegin(), rates.rend()));
-    EXPECT_GT(rates.back(), 0);
+    EXPECT_GT(meter.value().Rate(pool, 0, 0), 1e7);
+    EXPECT_GT(meter.value().Rate(pool, 0, 1), 0);
   }
 }
 
