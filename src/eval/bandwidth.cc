@@ -97,9 +97,11 @@ double BandwidthMeter::Rate(ThreadPool& pool, double seconds, double share) {
 double MeasureReadBandwidth(int num_threads) {
   constexpr int64_t kBytes = int64_t{256} << 20;
   constexpr double kSeconds = 0.15;
+  // A step of a model lasts as long as many passes: the one best moment would be out of its reach.
+  constexpr double kShare = 0.1;
   ThreadPool pool(num_threads);
   Result<BandwidthMeter> meter = BandwidthMeter::Make(kBytes, pool);
-  return meter.ok() ? meter.value().Rate(pool, kSeconds, 0) : 0;
+  return meter.ok() ? meter.value().Rate(pool, kSeconds, kShare) : 0;
 }
 
 }  // namespace tq

@@ -27,8 +27,8 @@ class BandwidthMeter {
   Buffer buffer_;
 };
 
-// Bytes per second of num_threads threads (0: all CPUs), the best pass of about 0.15 s over 256
-// MiB. 0 when that memory is not there.
+// Bytes per second of num_threads threads (0: all CPUs): of the fastest tenth of the passes over 256
+// MiB in about 0.15 s. 0 when that memory is not there.
 double MeasureReadBandwidth(int num_threads);
 
 }  // namespace tq
